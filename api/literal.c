@@ -185,8 +185,8 @@ static prony_status need_shape(const prony_shape *shape, const char *text, prony
 {
     char shown[PRN_SHAPE_TEXT_BYTES];
     if (prn_shape_known(shape)) return PRONY_OK;
-    return prn_fail(error, PRONY_NEEDS_DIMENSION, "'%.60s' fills an input whose shape %s is not all known", text,
-                    shape->rank < 0 ? "(not declared)" : prn_shape_text(shape, shown));
+    return prn_fail(error, PRONY_NEEDS_DIMENSION, "'%.60s' cannot fill an input whose shape %s is not fully known",
+                    text, shape->rank < 0 ? "(not declared)" : prn_shape_text(shape, shown));
 }
 
 /* ---- the forms ---- */
@@ -195,11 +195,11 @@ static prony_status literal_refuse(const char *text, prony_dtype dtype, prony_er
 {
     if (dtype == PRONY_STRING)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "'%.80s' is no value of string: \"x\" or [\"x\", \"y\"] is, its quotes behind the shell's",
+                        "'%.80s' is not a string value: wanted \"x\" or [\"x\", \"y\"], its quotes behind the shell's",
                         text);
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "'%.80s' is no value of %s: a number, [1, 2, 3], zeros, ones or uniform:LOW:HIGH is", text,
-                    prony_dtype_name(dtype));
+                    "'%.80s' is not a value of type %s: wanted a number, [1, 2, 3], zeros, ones or uniform:LOW:HIGH",
+                    text, prony_dtype_name(dtype));
 }
 
 static prony_status parse_list(prony_value *out, const char *text, const prony_shape *shape, prony_error *error)
@@ -215,15 +215,15 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
     else if (!rest || *literal_skip(rest))
         status = literal_refuse(text, out->dtype, error);
     else if (!fit_list(&own, shape, &l))
-        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, and %s is wanted",
-                          prn_shape_text(&l.shape, got), prn_shape_text(shape, want));
+        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, wanted %s", prn_shape_text(&l.shape, got),
+                          prn_shape_text(shape, want));
     if (status == PRONY_OK)
         status = l.texts ? prn_literal_text_tensor(out, &texts, &own, error)
                          : prn_owned_tensor(out, out->dtype, &own, 0, error);
     size_t width = prony_dtype_bytes(out->dtype, 1);
     for (size_t i = 0; status == PRONY_OK && !l.texts && i < l.count; i++)
         if (!literal_store((uint8_t *)out->data + i * width, out->dtype, &l.items[i]))
-            status = prn_fail(error, PRONY_INVALID_ARGUMENT, "element %zu of the list is no %s", i,
+            status = prn_fail(error, PRONY_INVALID_ARGUMENT, "element %zu of the list is not a valid %s", i,
                               prony_dtype_name(out->dtype));
     prn_free(l.items);
     prn_literal_text_free(&texts);
@@ -291,7 +291,7 @@ static prony_status literal_parse(prony_value *out, const char *text, const pron
     if (out->dtype == PRONY_STRING)
         return *text == '[' ? parse_list(out, text, shape, error) : literal_fill_text(out, text, shape, error);
     if (!can_store(out->dtype))
-        return prn_fail(error, PRONY_UNSUPPORTED, "values of type %s are not read from text; give a file",
+        return prn_fail(error, PRONY_UNSUPPORTED, "values of type %s cannot be read from text; give a file",
                         prony_dtype_name(out->dtype));
     if (*text == '[') return parse_list(out, text, shape, error);
     if (strncmp(text, "uniform:", 8) == 0) return parse_uniform(out, text, shape, seed, error);

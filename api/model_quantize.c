@@ -29,7 +29,7 @@ static prony_status model_quantize_make_plan(prn_quant_plan *plan, prony_model *
             "%.300s: nothing to quantize%s: its main graph has no %sGemm or MatMul of float32 with constant "
             "weights%s",
             model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ConvTranspose, ",
-            prony_model_is_quantized(model) ? "; it has operators on codes already" : "");
+            prony_model_is_quantized(model) ? "; it has quantized operators already" : "");
     prn_quant_plan_release(plan);
     return status;
 }
@@ -117,7 +117,7 @@ prony_status prony_calibrate(prony_calibration **out, prony_model *model, const 
     if (!*prony_calibration_method_name(own.method) ||
         !(own.percentile == 0 || (own.percentile >= 0.5 && own.percentile <= 1)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "calibrate options: no such method, or a percentile not from 0.5 to 1");
+                        "calibrate options: unknown method, or a percentile outside 0.5 to 1");
     PRN_TRY(model_quantize_make_plan(&plan, model, own.session, false, error));
     prony_calibration *c = prn_calloc(1, sizeof *c);
     prony_status status = c ? run_probe(c, &plan, model, data, &own, error) : prn_no_memory(error);
@@ -195,8 +195,7 @@ prony_status prony_model_quantize(prony_model **out, prony_model *model, const p
     PRN_TRY(prn_options_read(&own, sizeof own, options, "quantize options", error));
     if (own.keep_accuracy < 0 || isnan(own.keep_accuracy) || (own.keep_accuracy > 0 && (!own.data || !own.calibration)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "quantize options: keep_accuracy is from 0 on, and wants data and a "
-                        "calibration");
+                        "quantize options: keep_accuracy must not be negative, and needs data and a calibration");
     if (own.calibration) PRN_TRY(prn_calibration_check(own.calibration, model, error));
     PRN_TRY(model_quantize_make_plan(&plan, model, own.session, !own.calibration, error));
     prony_status status = model_quantize_quantize(out, &plan, model, &own, error);

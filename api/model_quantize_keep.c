@@ -71,7 +71,7 @@ static prony_status compare_batch(void *user, prony_session *session, int64_t fi
         const float *x = value->data;
         if (s->at[k] + count > o->count)
             return prn_fail(error, PRONY_UNSUPPORTED,
-                            "the shape of output %zu depends on its data; its loss cannot be told", k);
+                            "the shape of output %zu depends on its data, so its loss is unknown", k);
         for (size_t i = 0; i < count; i++) {
             const double wanted = (double)o->data[s->at[k]++], off = (double)x[i] - wanted;
             if (isfinite(wanted)) s->squares[k] += isfinite(off) ? off * off : INFINITY;
@@ -153,11 +153,10 @@ static prony_status find_fewest(search *s, double all, prony_error *error)
             low = middle + 1;
     }
     if (low == s->count)
-        return prn_fail(
-            error, PRONY_UNSUPPORTED,
-            "%.300s: no layer can be quantized with %.3g %% of the outputs' range; the least that was found is "
-            "%.3g %%",
-            s->model->file->name, 100 * most, 100 * least);
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "%.300s: no layer can be quantized within %.3g %% of the outputs' range; the smallest loss "
+                        "found is %.3g %%",
+                        s->model->file->name, 100 * most, 100 * least);
     keep_first(s, low);
     prn_quant_plan_resolve(s->plan);
     return PRONY_OK;

@@ -13,7 +13,7 @@ prony_status prn_options_read(void *own, size_t size, const void *given, const c
     for (size_t i = size; i < length; i++)
         if (bytes[i])
             return prn_fail(error, PRONY_UNSUPPORTED,
-                            "%s: byte %zu is set, which this version of Prony (%s) does not know", what, i,
+                            "%s: byte %zu is set, but this version of Prony (%s) does not know it", what, i,
                             PRONY_VERSION);
     memcpy(own, given, length < size ? length : size);
     memcpy(own, &size, sizeof size);

@@ -11,7 +11,7 @@ if(NOT MPI_C_FOUND)
     message(STATUS "No prony-mpi: MPI is missing (Debian: libopenmpi-dev openmpi-bin, or mpich)")
     return()
   endif()
-  message(FATAL_ERROR "prony-mpi cannot be built: MPI is missing (Debian: libopenmpi-dev openmpi-bin, or mpich). -DPRONY_MPI=OFF builds without it.")
+  message(FATAL_ERROR "prony-mpi cannot be built: MPI is missing (Debian: libopenmpi-dev openmpi-bin, or mpich). To build without it: -DPRONY_MPI=OFF")
 endif()
 message(STATUS "prony-mpi: ${MPI_C_COMPILER}")
 

@@ -33,7 +33,7 @@ prony_status prn_scores_of(prn_scores *out, const prony_value *value, int64_t ba
     if (value->kind == PRONY_TENSOR && numbers && value->data && (table || row) && out->classes > 0 &&
         (batch == 0 || out->samples == batch))
         return PRONY_OK;
-    return prn_fail(error, PRONY_SHAPE_MISMATCH, "the output is %s, which has no scores of classes, [N, classes]",
+    return prn_fail(error, PRONY_SHAPE_MISMATCH, "the output is %s, wanted class scores [N, classes]",
                     prn_value_text(value, text));
 }
 
@@ -115,7 +115,7 @@ prony_status prony_top_classes(prony_class_row *rows, size_t capacity, size_t *c
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_top_classes: an argument is NULL");
     PRN_TRY(prn_scores_of(&scores, value, 0, error));
     if (sample < 0 || sample >= scores.samples)
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "there is no sample %lld of %lld", (long long)sample,
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "sample %lld is out of range: there are %lld", (long long)sample,
                         (long long)scores.samples);
     softmax s = class_scores_softmax_of(&scores, sample);
     *count = 0;

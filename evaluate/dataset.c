@@ -79,14 +79,14 @@ static prony_status read_any(prony_dataset *data, const char *path, const prony_
     if (folder) PRN_TRY(has_file(path, "labels.npy", &arrays, error));
     if (arrays) return prn_dataset_read_arrays(data, path, model, error);
     if (prony_model_input_count(model) != 1)
-        return prn_fail(error, PRONY_UNSUPPORTED,
-                        "the model has %zu inputs; files of one sample each serve one, "
-                        "an .npz has an array for each",
-                        prony_model_input_count(model));
+        return prn_fail(
+            error, PRONY_UNSUPPORTED,
+            "the model has %zu inputs, but single-sample files serve one; use an .npz with an array per input",
+            prony_model_input_count(model));
     if (folder) return prn_dataset_read_folder(data, path, error);
     if (dataset_ends_with(path, ".txt") || dataset_ends_with(path, ".csv"))
         return prn_dataset_read_list(data, path, error);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "data are a folder, an .npz, or a list in a .txt or .csv");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "data must be a folder, an .npz, or a list in a .txt or .csv");
 }
 
 prony_status prony_dataset_open(prony_dataset **out, const char *path, const prony_model *model,

@@ -77,7 +77,7 @@ static prony_status nothing_for(const array_source *s, const char *what, prony_e
     size_t used = 0;
     for (size_t i = 0; i < s->count && used < sizeof names; i++)
         used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i ? ", " : "", s->names[i]);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "no array is %s; there are: %s", what, names);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "no array is %s; found: %s", what, names);
 }
 
 /* The array of the model's only input, where none has its name. */
@@ -105,7 +105,7 @@ static prony_status read_inputs(prony_dataset *data, array_source *s, const pron
     }
     if (data->array_count) return PRONY_OK;
     char what[200];
-    snprintf(what, sizeof what, "that of input '%.100s'", inputs ? prony_model_input(model, 0)->name : "");
+    snprintf(what, sizeof what, "for input '%.100s'", inputs ? prony_model_input(model, 0)->name : "");
     return nothing_for(s, what, error);
 }
 

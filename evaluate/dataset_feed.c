@@ -94,8 +94,7 @@ static prony_status load_file(prony_value **out, const feed_input *in, const cha
     PRN_TRY(prn_value_file_load(out, path, PRONY_TENSOR, error));
     prony_status status = prn_dataset_convert(*out, in->port, error);
     if (status == PRONY_OK && (*out)->dtype == PRONY_STRING) /* a batch would point into the file's value */
-        status =
-            prn_fail(error, PRONY_UNSUPPORTED, "samples of text are read from one array (.npz), not from a file each");
+        status = prn_fail(error, PRONY_UNSUPPORTED, "text samples must be in one array (.npz), not one per file");
     if (status != PRONY_OK) prn_value_free(*out);
     return with_file(status, path, error);
 }
@@ -109,7 +108,7 @@ static prony_status put_file(const feed_input *in, const char *path, int64_t pla
         memcpy((char *)in->batch.data + (size_t)place * in->sample_bytes, value->data, in->sample_bytes);
     } else {
         char text[PRN_SHAPE_TEXT_BYTES], want[PRN_SHAPE_TEXT_BYTES];
-        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "'%.400s' is %s, where batches are %s", path,
+        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "'%.400s' is %s, but the batches are %s", path,
                           prn_value_text(value, text), prn_value_text(&in->batch, want));
     }
     prn_value_free(value);
@@ -200,11 +199,13 @@ static prony_status agree_batch(int64_t *batch, const feed_input *in, int64_t fi
 {
     if (in->whole) fixed = 1;
     if (fixed >= 0 && asked > 0 && asked != fixed)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "input '%s' takes %lld sample%s at once; batch %lld cannot be set",
-                        in->port->name, (long long)fixed, fixed == 1 ? "" : "s", (long long)asked);
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "input '%s' takes %lld sample%s per run, so batch %lld cannot be set", in->port->name,
+                        (long long)fixed, fixed == 1 ? "" : "s", (long long)asked);
     if (fixed == 0 || (fixed > 0 && *batch > 0 && *batch != fixed))
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "input '%s' takes %lld samples at once, others %lld",
-                        in->port->name, (long long)fixed, (long long)*batch);
+        return prn_fail(error, PRONY_SHAPE_MISMATCH,
+                        "input '%s' takes %lld samples per run, but other inputs take %lld", in->port->name,
+                        (long long)fixed, (long long)*batch);
     if (fixed > 0) *batch = fixed;
     return PRONY_OK;
 }

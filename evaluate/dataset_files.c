@@ -44,14 +44,16 @@ static prony_status find_class(int64_t *out, const prony_dataset *data, const ch
         return PRONY_OK;
     }
     if (classes->count)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no class '%.100s' among the %zu that are named", label,
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "unknown class '%.100s'; %zu classes are named", label,
                         classes->count);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.100s' is no class number, and no class names are given", label);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.100s' is not a class number, and no class names are given",
+                    label);
 }
 
 static prony_status dataset_files_reserve(prony_dataset *data, size_t count, int64_t **labels, prony_error *error)
 {
-    if (count == 0) return prn_fail(error, PRONY_INVALID_ARGUMENT, "no samples: files are .npy, .png, .jpg or .jpeg");
+    if (count == 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "no samples: wanted .npy, .png, .jpg or .jpeg files");
     data->files = prn_bump_alloc(&data->pool, count, sizeof *data->files);
     data->labels = prn_calloc(1, sizeof *data->labels);
     if (!data->files || !data->labels) return prn_no_memory(error);
@@ -104,7 +106,7 @@ static prony_status read_class(prony_dataset *data, prn_bump *pool, class_folder
     PRN_TRY(prn_folder_read(&c->list, pool, c->path, error));
     c->samples = dataset_files_keep_samples(&c->list);
     if (c->samples == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': no samples: files are .npy, .png, .jpg or .jpeg",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': no samples: wanted .npy, .png, .jpg or .jpeg files",
                         c->path);
     return PRONY_OK;
 }
@@ -161,7 +163,7 @@ static prony_status match_rows(prony_dataset *data, const char *folder, const pr
     for (size_t i = 0; i < rows->count; i++) {
         const prn_label_row *row = &rows->rows[i];
         if (!row->file)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': line %zu names no file, as others do", list_path,
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': line %zu names no file, but others do", list_path,
                             row->line);
         data->files[i] = row->file[0] == '/' ? row->file : prn_bump_printf(&data->pool, "%s/%s", folder, row->file);
         if (!data->files[i]) return prn_no_memory(error);
@@ -224,7 +226,7 @@ static prony_status read_folder(prony_dataset *data, prn_bump *pool, const char 
         if (list.entries[i].folder) return dataset_files_read_classes(data, pool, path, &list, error);
     if (data->unlabelled) return dataset_files_read(data, path, &list, error);
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "no labels: neither labels.npy, labels.csv nor labels.txt, and no folders per class");
+                    "no labels: wanted labels.npy, labels.csv, labels.txt or a folder per class");
 }
 
 prony_status prn_dataset_read_folder(prony_dataset *data, const char *path, prony_error *error)

@@ -47,9 +47,9 @@ prony_status prn_dataset_convert(prony_value *value, const prony_value_info *por
     if (value->dtype == PRONY_INT32 && port->dtype == PRONY_INT64) return resize_integers(value, true, error);
     if (value->dtype == PRONY_INT64 && port->dtype == PRONY_INT32) return resize_integers(value, false, error);
     char text[PRN_SHAPE_TEXT_BYTES];
-    return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s, where input '%s' is %s%s", prn_value_text(value, text),
-                    port->name, prony_dtype_name(port->dtype),
-                    value->dtype == PRONY_UINT8 ? "; with image options, such as normalize=0..1, it is taken for images"
+    return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s, but input '%s' is %s%s", prn_value_text(value, text), port->name,
+                    prony_dtype_name(port->dtype),
+                    value->dtype == PRONY_UINT8 ? "; with image options, such as normalize=0..1, it is read as images"
                                                 : "");
 }
 
@@ -60,7 +60,7 @@ static prony_status dataset_values_check_count(prony_dataset *data, const prony_
     if (value->kind != PRONY_TENSOR || count <= 0)
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: no samples in it", what);
     if (data->count && data->count != count)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: %lld samples, where others have %lld", what, (long long)count,
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: %lld samples, but others have %lld", what, (long long)count,
                         (long long)data->count);
     data->count = count;
     return PRONY_OK;

@@ -71,7 +71,7 @@ static prony_status check_labels(const prony_value *labels, prony_error *error)
     char text[PRN_SHAPE_TEXT_BYTES];
     if (prony_shape_numel(&labels->shape) == labels->shape.dim[0] && integer_at(labels, 0, &first)) return PRONY_OK;
     return prn_fail(error, PRONY_SHAPE_MISMATCH,
-                    "labels are %s, where top-1 needs a class number per sample; other metrics are for the library",
+                    "labels are %s, but top-1 needs a class number per sample; other metrics need the library",
                     prn_value_text(labels, text));
 }
 
@@ -92,8 +92,7 @@ static prony_status score_classes(evaluation *e, const prony_value *output, int6
     e->by_class = scores.classes == 1 && !prn_dtype_is_float(output->dtype);
     if (scores.classes == 1 && !e->by_class)
         return prn_fail(error, PRONY_SHAPE_MISMATCH,
-                        "the output is one number per sample, which is no choice of classes; "
-                        "metrics of that kind are for the library");
+                        "the output is one number per sample, so it ranks no classes; other metrics need the library");
     e->classes = scores.classes;
     for (int64_t i = 0; i < samples; i++) {
         int64_t label = 0, sample = e->done + i, rank;
@@ -226,7 +225,7 @@ prony_status prony_evaluate(prony_report **out, prony_session *session, const pr
     options = &own;
     if (options->batch < 0 || options->warmup_runs < 0 || (options->metric && (!options->score || !options->value)))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "evaluate options: a negative count, or a metric without its functions");
+                        "evaluate options: counts must not be negative, and metrics need their functions");
     evaluation e = {.data = data, .options = options, .batch = options->batch, .warmups = options->warmup_runs};
     prony_status status = evaluate_prepare(&e, session, error);
     if (status == PRONY_OK) status = run_all(&report, &e, session, error);

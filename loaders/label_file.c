@@ -26,7 +26,7 @@ static prony_status split_lines(prn_text_lines *out, prn_bump *pool, const prn_m
     const char *data = (const char *)map->data, *end = data + map->size;
     if (map->size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0) data += 3;
     if (memchr(data, '\0', (size_t)(end - data)))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "no text file: it has a byte of value 0");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "not a text file: it has a byte of value 0");
     size_t lines = 1;
     for (const char *at = data; at < end; at++) lines += *at == '\n';
     out->lines = prn_bump_alloc(pool, lines, sizeof *out->lines);

@@ -21,7 +21,7 @@ prony_status prn_delegate_open(prn_delegate *to, prony_context *context, const c
     to->kernel = NULL;
     to->prepared = (prn_prepared){0};
     if (!to->op || to->op->params_bytes > sizeof to->params)
-        return prony_fail(context, PRONY_INTERNAL, "%s is no operator to delegate to", name);
+        return prony_fail(context, PRONY_INTERNAL, "%s is not an operator to delegate to", name);
     enter(to, context);
     PRN_TRY(prn_params_parse(to->op, context->node, to->params, context->error));
     return to->op->check ? to->op->check(context) : PRONY_OK;
@@ -35,7 +35,7 @@ bool prn_delegate_kernel(prn_delegate *to, const prony_context *context, bool pl
 
 prony_status prn_delegate_prepare(prn_delegate *to, const prony_context *context)
 {
-    if (!to->kernel) return prony_fail(context, PRONY_UNSUPPORTED, "no kernel of %s takes it", to->op->name);
+    if (!to->kernel) return prony_fail(context, PRONY_UNSUPPORTED, "no kernel of %s supports it", to->op->name);
     prony_status status = to->kernel->prepare ? to->kernel->prepare(context, &to->prepared) : PRONY_OK;
     if (status == PRONY_OK) return PRONY_OK;
     to->kernel = NULL;

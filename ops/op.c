@@ -455,7 +455,7 @@ prony_status prn_input_ints(const prony_context *context, size_t input, int64_t 
         return PRONY_OK;
     }
     if ((uint64_t)elements > capacity) {
-        return prony_fail(context, PRONY_LIMIT, "input %zu has %lld elements, at most %zu make sense here", input,
+        return prony_fail(context, PRONY_LIMIT, "input %zu has %lld elements, wanted at most %zu", input,
                           (long long)elements, capacity);
     }
     *count = (size_t)elements;

@@ -39,7 +39,7 @@ static prony_status watch_value(const watching *w, size_t k, const prony_value *
 {
     const int64_t count = prony_shape_numel(&value->shape);
     if (value->dtype != PRONY_FLOAT32 || !value->data)
-        return prn_fail(error, PRONY_INTERNAL, PRN_NAME " is no float32 tensor",
+        return prn_fail(error, PRONY_INTERNAL, PRN_NAME " is not a float32 tensor",
                         w->plan->values[w->watched[k].value].name);
     if (w->bins) {
         prn_observe_bins(&w->seen[k], value->data, count);

@@ -81,7 +81,7 @@ prony_status prn_calibration_check(const prony_calibration *c, const prony_model
     prn_model_hash(model->file, here);
     if (strcmp(here, c->sha256) == 0) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "%.300s: the calibration is of another model (sha256 %.12s…, this one has %.12s…)",
+                    "%.300s: the calibration belongs to another model (sha256 %.12s…, this one has %.12s…)",
                     c->file ? c->file : model->file->name, c->sha256, here);
 }
 
@@ -127,9 +127,10 @@ static void calibration_read_row(prn_json_reader *j, const prn_json_value *objec
     if (!(row->low <= row->high) || !isfinite(row->low) || !isfinite(row->high))
         prn_json_bad(j, "low", "the range of '%.100s' is %g to %g", row->name, row->low, row->high);
     else if (!((float)row->scale >= FLT_MIN) || !isfinite((float)row->scale))
-        prn_json_bad(j, "scale", "that of '%.100s' is %g, no positive float32", row->name, row->scale);
+        prn_json_bad(j, "scale", "the scale of '%.100s' is %g, wanted a positive float32", row->name, row->scale);
     else if (row->zero_point < 0 || row->zero_point > 255)
-        prn_json_bad(j, "zero_point", "that of '%.100s' is %lld, not 0 to 255", row->name, (long long)row->zero_point);
+        prn_json_bad(j, "zero_point", "the zero point of '%.100s' is %lld, wanted 0 to 255", row->name,
+                     (long long)row->zero_point);
     row->scale = (double)(float)row->scale;
 }
 
@@ -138,7 +139,7 @@ static void calibration_read_rows(prn_json_reader *j, const prn_json_value *root
     size_t count = 0;
     const prn_json_value *rows = prn_json_get_array(j, root, "values", true, &count);
     if (!rows) return;
-    if (count == 0) prn_json_bad(j, "values", "there are none");
+    if (count == 0) prn_json_bad(j, "values", "it has no ranges");
     c->rows = prn_json_room(j, count, sizeof *c->rows);
     for (const prn_json_value *row = prn_json_first(rows); row && c->rows && j->status == PRONY_OK;
          row = prn_json_next(row))
@@ -147,7 +148,7 @@ static void calibration_read_rows(prn_json_reader *j, const prn_json_value *root
     prn_calibration_sort(c);
     for (size_t i = 1; i < c->count; i++)
         if (strcmp(c->rows[i - 1].name, c->rows[i].name) == 0) {
-            prn_json_bad(j, "values", "'%.100s' stands there twice", c->rows[i].name);
+            prn_json_bad(j, "values", "'%.100s' appears twice", c->rows[i].name);
             return;
         }
 }
@@ -160,11 +161,11 @@ static prony_status calibration_read_file(prony_calibration *c, const char *path
     PRN_TRY(prn_json_document_parse(&root, path, (const char *)map->data, map->size, error));
     prn_json_reader reader = {.pool = &c->pool, .file = path, .error = error}, *j = &reader;
     if (prn_json_get_string(j, root, "schema", true, &schema) && strcmp(schema, SCHEMA) != 0)
-        prn_json_bad(j, "schema", "\"%.60s\", not \"" SCHEMA "\"", schema);
+        prn_json_bad(j, "schema", "found \"%.60s\", wanted \"" SCHEMA "\"", schema);
     if (prn_json_get_string(j, root, "model_sha256", true, &hash) && strlen(hash) != 64)
-        prn_json_bad(j, "model_sha256", "\"%.80s\" is no SHA-256", hash);
+        prn_json_bad(j, "model_sha256", "\"%.80s\" is not a SHA-256", hash);
     if (prn_json_get_string(j, root, "method", true, &method) && !prony_calibration_method_find(&c->method, method))
-        prn_json_bad(j, "method", "\"%.40s\": minmax, percentile or entropy", method);
+        prn_json_bad(j, "method", "unknown method \"%.40s\"; known: minmax, percentile or entropy", method);
     if (prn_json_get_i64(j, root, "samples", true, &c->samples) && c->samples < 1)
         prn_json_bad(j, "samples", "%lld", (long long)c->samples);
     if (j->status == PRONY_OK) memcpy(c->sha256, hash, sizeof c->sha256);

@@ -443,7 +443,7 @@ static prony_status quantize_write_put_model(writer *w, prn_proto *model)
             PRN_TRY(quantize_write_put_graph(w, prn_wire_enter(&wire, &field)));
             if (w->graph.size >= PRN_LARGEST_PROTOBUF)
                 return prn_fail(w->error, PRONY_UNSUPPORTED,
-                                "%.300s: quantized, it has 2 GiB or more, and one file of ONNX cannot", file->name);
+                                "%.300s: quantized, it has 2 GiB or more, the limit of one ONNX file", file->name);
             prn_proto_put_message(model, PRN_MODEL_GRAPH, &w->graph);
         } else if (field.number == PRN_MODEL_OPSET) {
             put_opset(model, prn_wire_enter(&wire, &field), &field);
@@ -493,8 +493,8 @@ static prony_status quantize_write_begin(writer *w)
     const int64_t opset = prn_model_opset(file, "");
     if (opset < LEAST_OPSET)
         return prn_fail(w->error, PRONY_UNSUPPORTED,
-                        "%.300s: opset %lld; scales per channel are from opset %d on: convert the model first",
-                        file->name, (long long)opset, LEAST_OPSET);
+                        "%.300s: opset %lld; scales per channel need opset %d: convert the model first", file->name,
+                        (long long)opset, LEAST_OPSET);
     return w->plan->dynamic ? PRONY_OK : quantize_write_find_steps(w);
 }
 

@@ -172,7 +172,7 @@ main() {
             [[ $first =~ ^[1-9][0-9]*$ ]] || fail "--first needs a number from 1 on, got '$first'"
             shift 2
             ;;
-        *) [ -n "$(field "$1" 2)" ] || fail "unknown part '$1'; the parts are: $(awk 'NF { printf "%s ", $1 }' <<<"$parts")"
+        *) [ -n "$(field "$1" 2)" ] || fail "unknown part '$1'; known: $(awk 'NF { printf "%s ", $1 }' <<<"$parts")"
             list+=("$1"); shift ;;
         esac
     done
@@ -193,7 +193,7 @@ main() {
             [ -n "$within" ] || break
         fi
     done
-    [ ${#left[@]} -eq 0 ] || echo "Left out, since they do not fit into $within minutes: ${left[*]}"
+    [ ${#left[@]} -eq 0 ] || echo "Left out because they need more than $within minutes: ${left[*]}"
     [ ${#failed[@]} -eq 0 ] || { echo "Failed: ${failed[*]}"; exit 1; }
 }
 

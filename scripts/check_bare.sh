@@ -41,7 +41,7 @@ outside() {
     command -v debootstrap >/dev/null || cannot "debootstrap cannot be had"
     unshare --mount --pid --fork --kill-child true 2>/dev/null || cannot "no mounts and process numbers of its own here"
     git -C "$source" rev-parse -q --verify HEAD >/dev/null || cannot "$source is no clone"
-    [ -z "$(git -C "$source" status --porcelain)" ] || echo "check-bare: what is not committed is not in it" >&2
+    [ -z "$(git -C "$source" status --porcelain)" ] || echo "check-bare: uncommitted changes are not included" >&2
 
     place=$(mktemp -d "${TMPDIR:-/tmp}/prony-bare-XXXXXX")
     child=
@@ -191,7 +191,7 @@ refused_then_done() {
     local line
     say "$person, without sudo: make $*, packages missing"
     if at "$folder" "$person" make "$@" >"$place/refusal" 2>&1; then
-        echo "make $1 did not stop, though packages are missing and nobody may install them" >&2
+        echo "make $1 did not stop, although packages are missing and the user may not install them" >&2
         exit 1
     fi
     cat "$place/refusal"
@@ -302,7 +302,7 @@ inside() {
     prerequisite=$(sed -n 's/^    sudo \(apt-get install [^#]*[^# ]\) *#.*/\1/p' "$source/README.md")
     if [ -z "$prerequisite" ] || ! grep -q '^    make demo ' "$source/README.md" ||
         ! grep -q '^    make check ' "$source/README.md"; then
-        echo "README.md has no line with what it needs, or other commands than those tested here" >&2
+        echo "README.md does not list its needs, or lists other commands than those tested here" >&2
         exit 1
     fi
     read_sources

@@ -48,7 +48,7 @@ for group in "$@"; do
     bare) packages+=("${bare[@]}") ;;
     mpi) packages+=("${mpi[@]}") ;;
     *)
-        echo "install_packages.sh: no group '$group'; there are build, test, python, python-test, package, models, bare and mpi" >&2
+        echo "install_packages.sh: unknown group '$group'; known: build, test, python, python-test, package, models, bare and mpi" >&2
         exit 2
         ;;
     esac
@@ -57,8 +57,8 @@ done
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     if $only_print; then exit 0; fi
     {
-        echo "Packages are installed by this script on Debian and its relatives alone. The build needs a C compiler, CMake, pkg-config and"
-        echo "cJSON; it uses oneDNN, OpenBLAS (OpenMP), libpng, libjpeg and zlib where they are:"
+        echo "This script installs packages on Debian and its relatives only. The build needs a C compiler, CMake, pkg-config and"
+        echo "cJSON; it uses oneDNN, OpenBLAS (OpenMP), libpng, libjpeg and zlib if they are installed:"
         echo "    dnf install gcc make cmake pkgconf cjson-devel onednn-devel openblas-devel libpng-devel libjpeg-turbo-devel zlib-devel"
         echo "    pacman -S gcc make cmake pkgconf cjson onednn openblas libpng libjpeg-turbo zlib"
         echo "    zypper install gcc make cmake pkg-config cJSON-devel onednn-devel openblas-devel libpng16-devel libjpeg8-devel zlib-devel"
@@ -109,7 +109,7 @@ for entry in "${packages[@]}"; do
         missing+=("${chosen:-${names[0]}}")
     fi
 done
-if [ ${#unknown[@]} -gt 0 ] && ! $only_print; then echo "Optional, and not known to apt here, so left out: ${unknown[*]}"; fi
+if [ ${#unknown[@]} -gt 0 ] && ! $only_print; then echo "Optional packages that apt does not know here, left out: ${unknown[*]}"; fi
 [ ${#missing[@]} -gt 0 ] || exit 0
 if $only_print; then
     printf '%s\n' "${missing[@]}"

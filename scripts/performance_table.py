@@ -137,7 +137,7 @@ def main():
         else:
             failed.append(name)
     if missing:
-        print("in no folder: " + ", ".join(missing), file=sys.stderr)
+        print("not found in any folder: " + ", ".join(missing), file=sys.stderr)
     if not documents:
         print("nothing was measured", file=sys.stderr)
         return 1

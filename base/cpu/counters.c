@@ -53,7 +53,7 @@ static void counters_explain(char why[160], int code)
                  "hardware counters are not allowed here: kernel.perf_event_paranoid is above 2, or the container "
                  "forbids them");
     else if (code == ENOENT || code == EOPNOTSUPP || code == ENODEV)
-        snprintf(why, 160, "this machine shows no hardware counters, as virtual machines often do");
+        snprintf(why, 160, "this machine has no hardware counters (virtual machines often hide them)");
     else
         snprintf(why, 160, "the kernel gives no hardware counters: %s", strerror(code));
 }

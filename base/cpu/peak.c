@@ -214,7 +214,7 @@ static prony_status peak_start(measurement *s, int *started, prony_error *error)
     s->complete = *started == s->threads - 1;
     pthread_mutex_unlock(&s->gate);
     if (s->complete) return PRONY_OK;
-    return prn_fail(error, PRONY_LIMIT, "the system gives %d of %d threads", *started + 1, s->threads);
+    return prn_fail(error, PRONY_LIMIT, "the system gave only %d of %d threads", *started + 1, s->threads);
 }
 
 /* Starts the threads and measures `kinds`, with allocated buffers. */

@@ -135,7 +135,7 @@ prony_status(prn_no_memory)(prony_error *error)
 {
     prn_refusal refusal;
     if (!prn_budget_refused(&refusal)) return prn_fail(error, PRONY_OUT_OF_MEMORY, "out of memory");
-    return prn_fail(error, PRONY_LIMIT, "%llu bytes more: %llu are held, the memory limit is %llu",
+    return prn_fail(error, PRONY_LIMIT, "%llu bytes more are needed; %llu are held, and the memory limit is %llu",
                     (unsigned long long)refusal.asked_bytes, (unsigned long long)refusal.held_bytes,
                     (unsigned long long)refusal.limit_bytes);
 }

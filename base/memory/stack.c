@@ -38,5 +38,6 @@ prony_status prn_stack_check(prony_error *error)
 {
     size_t left = prn_stack_left();
     if (left >= PRN_STACK_NEEDED) return PRONY_OK;
-    return prn_fail(error, PRONY_LIMIT, "%zu KiB of this thread's stack are left: nested too deep for it", left >> 10);
+    return prn_fail(error, PRONY_LIMIT, "only %zu KiB of this thread's stack are left: nested too deep for it",
+                    left >> 10);
 }

@@ -102,7 +102,7 @@ prony_status prn_map_check(const prn_map *map, const char *path, prony_error *er
     if (!map->data || map->copied || stat(path, &now) != 0) return PRONY_OK;
     if ((uint64_t)now.st_dev != map->device || (uint64_t)now.st_ino != map->node || is_as_before(map, &now))
         return PRONY_OK;
-    return prn_fail(error, PRONY_IO_ERROR, "'%s': it was changed since it was loaded (%zu bytes then, %lld now)", path,
+    return prn_fail(error, PRONY_IO_ERROR, "'%s': it has changed since it was loaded (%zu bytes then, %lld now)", path,
                     map->size, (long long)now.st_size);
 }
 

@@ -14,7 +14,7 @@ prony_status prn_affinity_check(const char *list, prony_error *error)
     prn_cpu_mask mask;
     if (prn_cpu_mask_parse(&mask, list)) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "affinity '%s' is no core list such as 0-3,8 of numbers from 0 to %d", list, PRN_MAX_CPUS - 1);
+                    "affinity '%s' is not a core list such as 0-3,8 with numbers from 0 to %d", list, PRN_MAX_CPUS - 1);
 }
 
 /* The part of `wanted` that the kernel allows the calling thread, which keeps its own mask. */
@@ -34,13 +34,13 @@ static void say_missing(prn_placement *placement, const prn_cpu_mask *wanted)
     if (left_out == 0) return;
     if (placement->count == 0)
         snprintf(placement->failure, sizeof placement->failure,
-                 "none of these processors exists here and may be used: threads run where they may");
+                 "none of these processors exists here or may be used: threads are not pinned");
     else if (left_out == 1)
         snprintf(placement->failure, sizeof placement->failure,
-                 "processor %d does not exist here or may not be used; the others are", missing);
+                 "processor %d does not exist here or may not be used; the others are used", missing);
     else
         snprintf(placement->failure, sizeof placement->failure,
-                 "processor %d and %d more do not exist here or may not be used; the others are", missing,
+                 "processor %d and %d more do not exist here or may not be used; the others are used", missing,
                  left_out - 1);
 }
 

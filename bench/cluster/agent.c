@@ -56,7 +56,8 @@ int agent_run(const options *o, bool *together)
         if (told && cluster_now() > ended + limit) return EXIT_FAILED;
         if (!runner_busy() && cluster_now() > heard + cluster_limit(o, SILENCE_SECONDS) + ALIVE_SECONDS) {
             if (cluster_rank() == 1)
-                fail(o, "rank 0 is silent since %.0f s, and this rank ends; --resume goes on", cluster_now() - heard);
+                fail(o, "rank 0 is silent for %.0f s, so this rank ends; continue with --resume",
+                     cluster_now() - heard);
             return EXIT_FAILED;
         }
     }

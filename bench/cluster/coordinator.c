@@ -69,7 +69,7 @@ static int find_nodes(coordinator *c)
     const prony_study *study = c->job.study;
     const size_t nodes = prony_study_node_count(study);
     if (nodes == 0)
-        return fail(o, "'%s' is a study of one machine: prony scale --resume goes on with it", o->files.json);
+        return fail(o, "'%s' is a study of one machine; continue it with prony scale --resume", o->files.json);
     bool *taken = calloc((size_t)c->count, sizeof *taken);
     int code = taken ? EXIT_DONE : fail(o, "out of memory");
     for (size_t node = 0; code == EXIT_DONE && node < nodes; node++) {
@@ -78,7 +78,7 @@ static int find_nodes(coordinator *c)
                (taken[rank] || strcmp(c->hellos[rank].host, prony_study_node_host(study, node)) != 0))
             rank++;
         if (rank == c->count) {
-            code = fail(o, "'%s': node %zu of the study is '%s', and no rank runs there", o->files.json, node,
+            code = fail(o, "'%s': node %zu of the study is '%s', but no rank runs there", o->files.json, node,
                         prony_study_node_host(study, node));
             break;
         }
@@ -87,7 +87,7 @@ static int find_nodes(coordinator *c)
     }
     for (int rank = 0; code == EXIT_DONE && rank < c->count; rank++)
         if (!taken[rank])
-            code = fail(o, "rank %d runs on '%s': '%s' is a study of %zu nodes without it", rank, c->hellos[rank].host,
+            code = fail(o, "rank %d runs on '%s', but '%s' studies %zu nodes without it", rank, c->hellos[rank].host,
                         o->files.json, nodes);
     free(taken);
     return code;
@@ -192,7 +192,7 @@ static int hand_out(coordinator *c)
             rank == 0 ? runner_start(&m) : cluster_send(rank, TAG_TASK, &m, cluster_limit(c->o, GRACE_SECONDS));
         message_free(&m);
         if (!given) {
-            lose(c, rank, "took no task");
+            lose(c, rank, "did not accept a task");
             return EXIT_DONE;
         }
     }
@@ -252,7 +252,8 @@ static int receive(coordinator *c)
         if (tag == TAG_INTERRUPTED) {
             c->ranks[rank].silenced = true;
             if (!interrupted() && !*c->ended)
-                snprintf(c->ended, sizeof c->ended, "rank %d (%.120s) got a signal: ended", rank, c->hellos[rank].host);
+                snprintf(c->ended, sizeof c->ended, "rank %d (%.120s) received a signal: ended", rank,
+                         c->hellos[rank].host);
         }
         message_free(&m);
     }
@@ -334,7 +335,7 @@ static int run_study(coordinator *c)
         prony_study_progress_of(c->job.study, &done);
         if (done.done) scale_save(&c->job);
         if (!c->lost) find_lost(c);
-        if (!*c->ended && !interrupted()) snprintf(c->ended, sizeof c->ended, "SIGUSR1 came: ended");
+        if (!*c->ended && !interrupted()) snprintf(c->ended, sizeof c->ended, "received SIGUSR1: ended");
         c->job.ended = *c->ended ? c->ended : NULL;
     }
     if (code == EXIT_DONE) code = scale_finish(&c->job);

@@ -85,7 +85,7 @@ int hello_check(const options *o, const hello *list, int count)
             code = rank == 0 && count == 1 ? fail(o, "%s", h->failure)
                                            : fail(o, "rank %d (%s): %s", rank, h->host, h->failure);
         else if (!*h->failure && !*list[0].failure && h->model != list[0].model)
-            code = fail(o, "rank %d (%s) has another model file: '%s' has hash %016llx, and %016llx on rank 0 (%s)",
+            code = fail(o, "rank %d (%s) has another model file: '%s' has hash %016llx, but %016llx on rank 0 (%s)",
                         rank, h->host, o->arguments[0], (unsigned long long)h->model, (unsigned long long)list[0].model,
                         list[0].host);
     }

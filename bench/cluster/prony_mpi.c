@@ -94,7 +94,7 @@ static int run_ranks(const options *o, int *argc, char ***argv)
     pthread_sigmask(SIG_BLOCK, &both, NULL);
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = note_warning, .sa_flags = SA_RESTART}, NULL);
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
-        return fail(o, "MPI does not start on this rank");
+        return fail(o, "MPI cannot start on this rank");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     interrupt_begin(o);
     if (cluster_rank() == 0)

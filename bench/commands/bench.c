@@ -50,7 +50,7 @@ int command_bench(const options *o)
 {
     busy beside;
     if (o->measuring.processes > 1 && (o->load.scenario || o->load.streams || is_matrix(o)))
-        return usage(o, "--processes is of one configuration, and of no --scenario or --streams");
+        return usage(o, "--processes needs one configuration, without --scenario or --streams");
     if (o->measuring.processes > 1) return bench_processes(o);
     if (o->load.scenario || o->load.streams) return command_bench_load(o);
     if (o->load.max_batch || o->load.batch_window_ns >= 0 || o->load.samples_per_query || o->load.latency_bound_ns ||

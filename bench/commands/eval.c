@@ -138,7 +138,7 @@ static int eval_command_write_rows(const options *o, prony_report *const *report
 static int evaluate_list(const options *o)
 {
     if (o->verdict.threshold_count || o->files.export_count)
-        return fail(o, "limits and other forms than JSON are of one precision"), EXIT_USAGE;
+        return fail(o, "thresholds and formats other than JSON need one precision"), EXIT_USAGE;
     prony_report **reports = calloc(o->precision.count, sizeof *reports);
     if (!reports) return fail(o, "out of memory");
     int code = EXIT_DONE;

@@ -21,23 +21,23 @@ static scenario scenario_of(const options *o)
 
 static int load_command_check_options(const options *o, scenario s)
 {
-    if (is_matrix(o)) return usage(o, "--scenario takes one configuration; -b, -x, -y and -p no lists");
+    if (is_matrix(o)) return usage(o, "--scenario needs one configuration: no lists in -b, -x, -y or -p");
     if (o->verdict.threshold_count || o->shown.count)
-        return usage(o, "--scenario has no use for --threshold and --count");
+        return usage(o, "--scenario cannot be combined with --threshold or --count");
     if (s == SCENARIO_SINGLE && (o->load.streams > 1 || o->load.max_batch > 1))
-        return usage(o, "single is one stream without batching: no --streams and --max-batch");
+        return usage(o, "scenario single has one stream without batching: no --streams or --max-batch");
     if (s == SCENARIO_SERVER && !o->load.latency_bound_ns)
-        return usage(o, "server needs a --latency-bound such as 20ms");
+        return usage(o, "scenario server needs --latency-bound, such as 20ms");
     if (s == SCENARIO_OFFLINE && o->load.latency_bound_ns)
-        return usage(o, "offline is about throughput: no --latency-bound");
-    if (s != SCENARIO_SERVER && o->load.rate > 0) return usage(o, "--rate is of --scenario server");
+        return usage(o, "scenario offline measures throughput: no --latency-bound");
+    if (s != SCENARIO_SERVER && o->load.rate > 0) return usage(o, "--rate needs --scenario server");
     if (s == SCENARIO_SERVER && o->measuring.runs && !(o->load.rate > 0))
-        return usage(o, "-r is a number of queries at a --rate; a search takes -t");
-    if (s != SCENARIO_MULTI && o->load.samples_per_query) return usage(o, "--samples-per-query is of --scenario multi");
+        return usage(o, "-r with --scenario server needs --rate; a search needs -t");
+    if (s != SCENARIO_MULTI && o->load.samples_per_query) return usage(o, "--samples-per-query needs --scenario multi");
     if (o->load.batch_window_ns > 0 && o->load.max_batch < 2)
         return usage(o, "--batch-window needs a --max-batch above 1");
     if (o->load.max_batch > 1 && o->model.batch > 1)
-        return usage(o, "requests of one sample are combined: no -b beside --max-batch");
+        return usage(o, "--max-batch combines requests of one sample: no -b");
     return EXIT_DONE;
 }
 
@@ -162,7 +162,7 @@ int command_bench_load(const options *o)
     if (code == EXIT_DONE) code = load_command_measure(&l, &result, &searched);
     busy_stop(&beside);
     clear_progress();
-    if (code == EXIT_DONE && interrupted()) fail(o, "%s; what was measured until then follows", interrupted());
+    if (code == EXIT_DONE && interrupted()) fail(o, "%s; the results until then follow", interrupted());
     if (code == EXIT_DONE) code = load_write(&l, &result, &searched);
     if (code == EXIT_DONE) code = verdict(&l, &result);
     load_result_free(&result);

@@ -94,7 +94,7 @@ static void print_machine(const prony_machine *machine, const char *path)
     printf(", %s, up to %d thread%s\nmeasured %s in %.1f s", info->isa, info->cores, info->cores == 1 ? "" : "s", when,
            info->seconds);
     if (info->load_avg_1min >= 0) printf(" at a load of %.2f", info->load_avg_1min);
-    puts(info->busy ? "\nother processes used the machine meanwhile: these rates are too low" : "");
+    puts(info->busy ? "\nother processes used the machine during the measurement: these rates are too low" : "");
     print_compute(machine);
     print_bandwidth(machine);
     print_work(machine);
@@ -104,12 +104,11 @@ static void print_machine(const prony_machine *machine, const char *path)
            "operators on data in the cache; FLOPs of products, results, bytes moved. They\n"
            "share the time of a fused operator among its layers.\n");
     if (any_doubtful(machine))
-        printf("! measured several times, and still far below what one thread's rate makes\n"
-               "likely: these cores share what cores usually have of their own, or others\n"
-               "used them meanwhile; --no-cache measures again\n");
-    if (!path && info->busy) puts("not kept: rates of a quiet machine are kept already");
+        printf("! measured several times, and still far below what one thread's rate suggests:\nthese cores share "
+               "hardware, or other processes used them. Run prony machine\n--no-cache to measure again.\n");
+    if (!path && info->busy) puts("not saved: rates of a quiet machine are saved already");
     if (path) {
-        fputs("kept in ", stdout);
+        fputs("saved in ", stdout);
         put_text(stdout, path);
         putchar('\n');
     }
@@ -119,7 +118,7 @@ static void print_machine(const prony_machine *machine, const char *path)
 static bool was_quiet(const options *o, const prony_machine_info *info)
 {
     if (!info->busy) return true;
-    if (!o->terminal.quiet) fputs("what is kept was measured on a busy machine; measuring again\n", stderr);
+    if (!o->terminal.quiet) fputs("the saved rates come from a busy machine; measuring again\n", stderr);
     return false;
 }
 
@@ -128,7 +127,7 @@ static bool has_work(const options *o, const prony_machine *machine)
 {
     size_t count;
     if (prony_machine_work(machine, &count) && count) return true;
-    if (!o->terminal.quiet) fputs("what is kept has no rates of kinds of work; measuring again\n", stderr);
+    if (!o->terminal.quiet) fputs("the saved rates lack kinds of work; measuring again\n", stderr);
     return false;
 }
 
@@ -138,7 +137,7 @@ static bool reaches(const options *o, const prony_machine_info *info)
     int wanted = o->threads.intra_op ? o->threads.intra_op : info->usable_cores;
     if (info->cores >= wanted) return true;
     if (!o->terminal.quiet)
-        fprintf(stderr, "what is kept goes up to %d of %d threads; measuring again\n", info->cores, wanted);
+        fprintf(stderr, "the saved rates cover %d of %d threads; measuring again\n", info->cores, wanted);
     return false;
 }
 

@@ -52,7 +52,7 @@ static int matrix_command_make_rows(const options *o, matrix *m)
            inter = at_least_one(o->threads.inter_ops.count), precisions = at_least_one(o->precision.count);
     size_t count = batches * intra * inter * precisions;
     if (count > MOST_CONFIGURATIONS)
-        return fail(o, "%zu configurations; a matrix may have %d", count, MOST_CONFIGURATIONS), EXIT_USAGE;
+        return fail(o, "%zu configurations exceed the limit of %d", count, MOST_CONFIGURATIONS), EXIT_USAGE;
     m->rows = calloc(count, sizeof *m->rows);
     m->sessions = calloc(count, sizeof *m->sessions);
     m->reports = calloc(count, sizeof *m->reports);
@@ -202,7 +202,7 @@ static void print_ties(const options *o, const matrix *m, size_t winner, bool th
             at += (size_t)printf("; %s", text);
             continue;
         }
-        at = (size_t)printf("%s%*s%s", at ? ";\n" : "", INDENT, "", at ? "" : "not told apart from ");
+        at = (size_t)printf("%s%*s%s", at ? ";\n" : "", INDENT, "", at ? "" : "not significantly different from ");
         if (at + length + 1 > WIDTH) at = (size_t)printf("\n%*s", INDENT, "") - 1;
         at += (size_t)printf("%s", text);
     }
@@ -246,7 +246,7 @@ static void print_table(const options *o, const matrix *m)
     int column = (int)strlen(o->arguments[0]) + printf(", %zu configurations measured in turns", m->count);
     put_assumed(m->reports[0], column);
     putchar('\n');
-    if (m->background_threads) printf("beside %d busy threads of another process\n", m->background_threads);
+    if (m->background_threads) printf("with %d busy threads of another process\n", m->background_threads);
     putchar('\n');
     printf("batch  thr%s%s %9s %22s %9s  %11s %7s\n", workers ? "  wrk" : "", precision ? "  prec" : "", "median",
            "its 95 % interval", "p90", "samples/s", "runs");
@@ -270,14 +270,14 @@ static void print_table(const options *o, const matrix *m)
                text[4], (unsigned long long)t->count);
         few = few || !t->p90_valid;
     }
-    puts(few ? "? of too few runs\n" : "");
+    puts(few ? "? too few runs\n" : "");
     print_counts(o, m);
     prony_disturbance load;
     const bool busy = matrix_command_is_busy(o, m, &load);
     if (busy) {
         char line[320];
         snprintf(line, sizeof line,
-                 "! %s; the machine was busy, so the verdicts are undecided (--ignore-load: decided)", load.text);
+                 "! %s; the machine was busy, so the verdicts are undecided (--ignore-load decides)\n", load.text);
         put_wrapped(line, 0, 2);
     }
     print_verdict(o, m, true, busy);
@@ -352,7 +352,7 @@ int command_bench_matrix(const options *o, int background_threads)
     prony_model *model = NULL;
     prony_error error = {0};
     matrix m = {.background_threads = background_threads};
-    if (is_part(o)) return fail(o, "--from and --to are for one configuration, not for a matrix"), EXIT_USAGE;
+    if (is_part(o)) return fail(o, "--from and --to need one configuration"), EXIT_USAGE;
     int code = matrix_command_make_rows(o, &m);
     if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
     if (code == EXIT_DONE) code = matrix_command_measure(o, model, &m);

@@ -87,7 +87,7 @@ int command_ops(const options *o)
     if (o->shown.count) return show_preset(o);
     const char *glob = o->shown.filter;
     if (glob && strncmp(glob, "name=", 5) != 0) {
-        fail(o, "--filter '%s': operators are filtered by name=GLOB", glob);
+        fail(o, "--filter '%s': operators have the filter name=GLOB only", glob);
         return EXIT_USAGE;
     }
     json_file json;

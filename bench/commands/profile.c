@@ -144,7 +144,7 @@ static int profile_digits(const options *o)
     prony_session_options s = session_options(o);
     size_t images = (size_t)(prn_digits_labels_end - npy_data(prn_digits_labels)), right = 0;
     size_t batch = o->model.batch > 0 ? (size_t)o->model.batch : 1;
-    if (batch > images) return fail(o, "the embedded data has %zu images; -b %zu is more", images, batch);
+    if (batch > images) return fail(o, "-b %zu exceeds the %zu embedded images", batch, images);
     prony_status status = prony_model_load_memory(&model, "digits (embedded)", prn_digits_model,
                                                   (size_t)(prn_digits_model_end - prn_digits_model), NULL, &error);
     if (status == PRONY_OK && wants_codes(o, model)) status = quantize_digits(o, &model, images, &error);
@@ -180,7 +180,7 @@ int command_profile(const options *o)
     if (o->measuring.processes > 1) return profile_processes(o);
     if (o->argument_count > 0) return profile_model(o);
     if (o->model.input_count > 0 || o->model.shape_count > 0 || o->model.dim_count > 0 || o->precision.calibrate) {
-        fail(o, "the embedded model brings its own images, of which -b says how many; -i, --shape, --dim and "
+        fail(o, "the embedded model brings its own images, and -b sets their number; -i, --shape, --dim and "
                 "--calibrate need a MODEL");
         return EXIT_USAGE;
     }

@@ -20,7 +20,8 @@ static void show_trials(void *user, int64_t done, int64_t trials)
 {
     (void)user;
     char text[64];
-    snprintf(text, sizeof text, "layers that stay in float: trial %lld of %lld", (long long)done, (long long)trials);
+    snprintf(text, sizeof text, "choosing layers that stay in float: trial %lld of %lld", (long long)done,
+             (long long)trials);
     show_progress_text(text);
 }
 
@@ -61,7 +62,7 @@ static int keep_calibration(const options *o, const prony_calibration *calibrati
         if (strcmp(o->command, "quantize") == 0 || strcmp(o->command, "scale") == 0)
             code = report_error(o, &error);
         else
-            fail(o, "warning: the calibration is not kept: %s", error.message);
+            fail(o, "warning: the calibration was not saved: %s", error.message);
     }
     free(path);
     return code;
@@ -85,8 +86,7 @@ static int quantize_command_find_ranges(const options *o, prony_model *model, co
     prony_status status = PRONY_OK;
     if (is_calibration(o->precision.calibrate)) {
         if (o->precision.keep_accuracy > 0)
-            return fail(o, "--keep-accuracy needs samples: --calibrate with data, not with '%s'",
-                        o->precision.calibrate);
+            return fail(o, "--keep-accuracy needs samples: wanted --calibrate DATA, got '%s'", o->precision.calibrate);
         status = prony_calibration_load(out, o->precision.calibrate, &error);
         return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
     }
@@ -124,7 +124,7 @@ int quantize_model(const options *o, prony_model *model, prony_model **out)
     int code = EXIT_DONE;
     if (o->precision.calibrate) code = quantize_command_find_ranges(o, model, &s, &data, &calibration);
     if (code == EXIT_DONE && !o->precision.calibrate && o->precision.keep_accuracy > 0)
-        code = (fail(o, "--keep-accuracy needs samples: give --calibrate DATA"), EXIT_USAGE);
+        code = (fail(o, "--keep-accuracy needs samples: wanted --calibrate DATA"), EXIT_USAGE);
     prony_quantize_options q = PRONY_QUANTIZE_OPTIONS_INIT;
     q.calibration = calibration;
     q.keep_accuracy = o->precision.keep_accuracy;
@@ -174,7 +174,7 @@ static void print_kept(const prony_quantized_row *rows, size_t count)
         put_text(stdout, rows[i].name);
         printf(" (%s)", rows[i].op);
         if (!isnan(rows[i].error))
-            printf(", alone it moves the outputs by %.3g %% of their range", 100 * rows[i].error);
+            printf("; quantized alone it would move the outputs by %.3g %% of their range", 100 * rows[i].error);
         putchar('\n');
     }
 }
@@ -198,7 +198,7 @@ int command_quantize(const options *o)
     prony_model *model = NULL, *made = NULL;
     if (!o->files.output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
     if (o->precision.name && strcmp(o->precision.name, "int8") != 0)
-        return fail(o, "-p '%s': models are quantized to int8", o->precision.name), EXIT_USAGE;
+        return fail(o, "-p '%s': models can be quantized to int8 only", o->precision.name), EXIT_USAGE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     int code = quantize_model(o, model, &made);
     if (code == EXIT_DONE &&

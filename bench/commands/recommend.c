@@ -108,7 +108,7 @@ static int add_precisions(const options *o, study *s)
     int code = EXIT_DONE;
     if (o->precision.count == 1 && strcmp(o->precision.name, "fp32") != 0) return EXIT_DONE;
     if (asked && strcmp(o->precision.name, "int8") == 0)
-        return fail(o, "-p: the others are held against the first, so int8 cannot be it"), EXIT_USAGE;
+        return fail(o, "-p: the first precision is the reference, so it cannot be int8"), EXIT_USAGE;
     if (o->precision.count > 8) return fail(o, "-p: at most 8 precisions"), EXIT_USAGE;
     if (asked)
         for (size_t i = 1; i < o->precision.count && code == EXIT_DONE; i++)

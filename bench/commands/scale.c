@@ -89,7 +89,7 @@ static int scale_model(const options *o)
         code = report_error(o, &error);
     if (code == EXIT_DONE) code = scale_open(&job);
     if (code == EXIT_DONE && prony_study_node_count(job.study))
-        code = fail(o, "'%s' is a study over %zu nodes: prony-mpi scale --resume goes on with it", o->files.json,
+        code = fail(o, "'%s' is a study over %zu nodes; continue it with prony-mpi scale --resume", o->files.json,
                     prony_study_node_count(job.study));
     if (code == EXIT_DONE) code = scale_command_measure(&job);
     if (code == EXIT_DONE) code = scale_finish(&job);

@@ -157,9 +157,9 @@ static int keep_study(const options *o)
     const bool unfinished = prony_study_next(there, &task);
     prony_study_release(there);
     if (done.done == 0) return EXIT_DONE;
-    return fail(
-        o, "'%s' holds %s study: %zu of %zu blocks are measured. --resume goes on with it, --overwrite replaces it",
-        o->files.json, unfinished ? "an unfinished" : "a finished", done.done, done.planned);
+    return fail(o,
+                "'%s' holds %s study with %zu of %zu blocks measured; --resume continues it, --overwrite replaces it",
+                o->files.json, unfinished ? "an unfinished" : "a finished", done.done, done.planned);
 }
 
 static int refuse_plan_options(const options *o)
@@ -170,7 +170,7 @@ static int refuse_plan_options(const options *o)
         o->measuring.warmup < 0 && !o->model.seed && !o->model.dim_count && !o->model.shape_count &&
         !o->model.input_count && !o->threads.affinity && !o->plan.no_rewrites)
         return EXIT_DONE;
-    fail(o, "%s takes the whole plan from the study: no other option says what to measure",
+    fail(o, "%s takes the whole plan from the study, so it allows no options on what to measure",
          o->files.resume ? "--resume" : "--repeat");
     return EXIT_USAGE;
 }
@@ -184,7 +184,7 @@ static int open_study(const options *o, prony_model *model, const prony_study *e
     }
     if (o->files.resume && access(o->files.json, F_OK) == 0)
         return prony_study_load(study, o->files.json, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
-    if (o->files.resume) return fail(o, "'%s': there is no study to go on with", o->files.json);
+    if (o->files.resume) return fail(o, "'%s': there is no study to continue", o->files.json);
     int code = keep_study(o);
     if (code != EXIT_DONE) return code;
     if (earlier) {
@@ -204,7 +204,7 @@ void scale_say_progress(const scale_job *job)
     char text[160], width[60] = "", left[40];
     if (!want_progress(o)) return;
     prony_study_progress_of(job->study, &p);
-    if (!isnan(p.half_width)) snprintf(width, sizeof width, ", intervals will be about +-%.1f %%", 100 * p.half_width);
+    if (!isnan(p.half_width)) snprintf(width, sizeof width, ", intervals about +-%.1f %%", 100 * p.half_width);
     if (p.seconds_left >= 90)
         snprintf(left, sizeof left, "%.0f min", ceil(p.seconds_left / 60));
     else
@@ -226,7 +226,7 @@ void scale_save(scale_job *job)
     if (!to_file(o) || prony_study_save(job->study, PRONY_FORMAT_JSON, NULL, o->files.json, &error) == PRONY_OK) return;
     if (!job->warned) {
         report_error(o, &error);
-        fail(o, "the study goes on, and is kept in memory; it is tried again as blocks end");
+        fail(o, "the study continues in memory, and saving is tried again after later blocks");
     }
     job->warned = true;
 }
@@ -275,7 +275,7 @@ static int say_refusals(const options *o, const prony_study *study)
     size_t count, measured = 0;
     const prony_study_result *results = prony_study_results(study, &count);
     for (size_t i = 0; i < count; i++) measured += results[i].processes > 0;
-    return measured ? EXIT_DONE : fail(o, "nothing could be measured; the reasons stand above and in the file");
+    return measured ? EXIT_DONE : fail(o, "nothing could be measured; the reasons are above and in the file");
 }
 
 int scale_finish(scale_job *job)
@@ -297,7 +297,7 @@ int scale_finish(scale_job *job)
     if (code == EXIT_DONE) code = say_refusals(o, study);
     if (ended && prony_study_next(study, &task))
         return fail(o, "%s after %zu of %zu blocks%s", job->ended ? job->ended : "interrupted", done.done, done.planned,
-                    to_file(o) ? "; --resume goes on" : "; without --json nothing is left of them but this");
+                    to_file(o) ? "; continue with --resume" : "; without --json this output is the only result");
     return code == EXIT_DONE && different ? EXIT_VERDICT : code;
 }
 
@@ -311,7 +311,8 @@ static int find_ranges_once(const options *o, prony_model *model)
     for (size_t i = 0; i < o->precision.count; i++) codes = codes || strcmp(o->precision.names[i], "int8") == 0;
     if (!codes || !wants_codes(&one, model)) return EXIT_DONE;
     if (o->precision.keep_accuracy > 0)
-        return fail(o, "--keep-accuracy: write the model first (prony quantize), and study that"), EXIT_USAGE;
+        return fail(o, "--keep-accuracy: quantize the model first (prony quantize), then study the new file"),
+               EXIT_USAGE;
     int code = quantize_model(&one, model, &made);
     prony_model_release(made);
     return code;
@@ -319,9 +320,11 @@ static int find_ranges_once(const options *o, prony_model *model)
 
 int scale_check(const options *o)
 {
-    if (o->files.resume && o->files.repeat) return fail(o, "--resume and --repeat exclude one another"), EXIT_USAGE;
+    if (o->files.resume && o->files.repeat) return fail(o, "--resume and --repeat cannot be combined"), EXIT_USAGE;
     if (o->measuring.replicas.count && o->measuring.runs) {
-        fail(o, "--replicas takes seconds (-t), not runs (-r): replicas of few runs end before the last one begins");
+        fail(
+            o,
+            "--replicas needs seconds (-t), not runs (-r): with few runs the first replicas end before the last begin");
         return EXIT_USAGE;
     }
     return o->files.resume || o->files.repeat ? refuse_plan_options(o) : EXIT_DONE;

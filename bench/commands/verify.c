@@ -201,7 +201,7 @@ static void verify_case(verification *v, const char *dir)
     } else if (!sets) {
         set_unreadable(&result, code);
     } else if (!*sets) {
-        set_result(&result, VERDICT_FAIL, "there is no test_data_set_* beside model.onnx");
+        set_result(&result, VERDICT_FAIL, "no test_data_set_* folder beside model.onnx");
     } else {
         for (char **set = sets; *set && result.verdict == VERDICT_PASS; set++) {
             char *data = verify_command_join(dir, *set);
@@ -258,12 +258,12 @@ int command_verify(const options *o)
         if (stat(dir, &s) != 0)
             code = fail(o, "'%s': %s", dir, strerror(errno));
         else if (verify_command_walk(&v, dir, 0) == 0)
-            code = fail(o, "'%s': no model.onnx in or below it", dir);
+            code = fail(o, "'%s': no model.onnx in it or in its folders", dir);
     }
     if (json)
         fprintf(json, "\n  ], \"passed\": %zu, \"failed\": %zu, \"unsupported\": %zu}\n", v.counts[VERDICT_PASS],
                 v.counts[VERDICT_FAIL], v.counts[VERDICT_UNSUPPORTED]);
-    if (interrupted()) fail(o, "%s; what was not verified is not counted", interrupted());
+    if (interrupted()) fail(o, "%s; the remaining cases were not verified and are not counted", interrupted());
     if (json != stdout && !o->terminal.quiet)
         printf("%zu passed, %zu failed, %zu unsupported\n", v.counts[VERDICT_PASS], v.counts[VERDICT_FAIL],
                v.counts[VERDICT_UNSUPPORTED]);

@@ -43,12 +43,10 @@ static int find_library(versus_job *job)
     if (named && *named)
         snprintf(path, sizeof path, "%s", named);
     else if (!find_beside(path, sizeof path))
-        return fail(
-            job->o,
-            "no ONNX Runtime is known here: --ort-lib FILE or the environment's PRONY_ORT_LIB names its library "
-            "(libonnxruntime.so); `npm install --ignore-scripts onnxruntime-node` puts one into ./node_modules, "
-            "where it is found");
-    if (access(path, R_OK) != 0) return fail(job->o, "'%s': there is no such library of ONNX Runtime", path);
+        return fail(job->o,
+                    "ONNX Runtime was not found; set --ort-lib FILE or PRONY_ORT_LIB to libonnxruntime.so. `npm "
+                    "install --ignore-scripts onnxruntime-node` installs it into ./node_modules, where it is found");
+    if (access(path, R_OK) != 0) return fail(job->o, "'%s': no ONNX Runtime library there", path);
     char *whole = realpath(path, NULL); /* dlopen searches other folders for a path without a slash */
     snprintf(job->library, sizeof job->library, "%s", whole ? whole : path);
     free(whole);
@@ -205,7 +203,7 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     if (code == EXIT_DONE &&
         !(versus_command_number_of(&c, "start_ns", &start) && versus_command_number_of(&c, "runs", &done) &&
           versus_command_number_of(&c, "median_ns", &median) && versus_command_number_of(&c, "peak_rss_bytes", &peak)))
-        code = fail(job->o, "the peer: its process ended without figures");
+        code = fail(job->o, "the peer: its process ended without results");
     if (code == EXIT_DONE && versus_command_number_of(&c, "load", &load) &&
         !versus_command_number_of(&c, "others_ppm", &others))
         others = -1;
@@ -261,7 +259,8 @@ static int measure_pairs(versus_job *job, prony_versus *versus)
             if (p >= pairs && !lacks_quiet(o, versus, job->threads[t], pairs, &code)) continue;
             char text[120];
             snprintf(text, sizeof text, "pair %zu of %zu, %d thread%s%s", p + 1, p < pairs ? pairs : 2 * pairs,
-                     job->threads[t], job->threads[t] == 1 ? "" : "s", p < pairs ? "" : ", instead of busy ones");
+                     job->threads[t], job->threads[t] == 1 ? "" : "s",
+                     p < pairs ? "" : ", repeated because the machine was busy");
             if (want_progress(o)) show_progress_text(text);
             code = one_side(job, versus, job->threads[t], (p & 1) != 0);
             if (code == EXIT_DONE) code = one_side(job, versus, job->threads[t], (p & 1) == 0);
@@ -269,7 +268,7 @@ static int measure_pairs(versus_job *job, prony_versus *versus)
     }
     clear_progress();
     if (interrupted()) {
-        fail(o, "%s; the pairs until then follow", interrupted());
+        fail(o, "%s; the results of the pairs until then follow", interrupted());
         return EXIT_DONE;
     }
     return code;
@@ -293,7 +292,7 @@ static int versus_command_read_whole(const options *o, const char *path, char **
     }
     bool failed = !file || !*text || ferror(file);
     if (file) fclose(file);
-    return failed ? fail(o, "the peer: its profile cannot be read") : EXIT_DONE;
+    return failed ? fail(o, "the peer: cannot read its profile") : EXIT_DONE;
 }
 
 static int add_profile(versus_job *job, prony_versus *versus)
@@ -341,7 +340,7 @@ static int make_folder(versus_job *job)
                         temporary && *temporary ? temporary : "/tmp");
     if (used > 0 && (size_t)used < sizeof job->folder && mkdtemp(job->folder)) return EXIT_DONE;
     *job->folder = '\0';
-    return fail(job->o, "no temporary folder can be made in '%s'", temporary && *temporary ? temporary : "/tmp");
+    return fail(job->o, "cannot create a temporary folder in '%s'", temporary && *temporary ? temporary : "/tmp");
 }
 
 static int versus_command_show(const options *o, prony_versus *versus)

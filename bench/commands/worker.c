@@ -22,9 +22,9 @@ static int wait_at_barrier(const options *o)
     char byte;
     ssize_t count;
     if (!o->measuring.barrier) return EXIT_DONE;
-    if (putchar('\n') == EOF || fflush(stdout) != 0) return fail(o, "the barrier cannot be reached");
+    if (putchar('\n') == EOF || fflush(stdout) != 0) return fail(o, "cannot reach the barrier");
     while ((count = read(STDIN_FILENO, &byte, 1)) != 0)
-        if (count < 0 && errno != EINTR) return fail(o, "the barrier cannot be waited for");
+        if (count < 0 && errno != EINTR) return fail(o, "cannot wait for the barrier");
     return EXIT_DONE;
 }
 

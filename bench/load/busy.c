@@ -70,7 +70,7 @@ int busy_start(busy *b, const options *o)
     else
         close(to_child[1]);
     b->child = 0;
-    return fail(o, "--with-load: the busy threads could not be started");
+    return fail(o, "--with-load: cannot start the busy threads");
 }
 
 void busy_stop(busy *b)

@@ -72,20 +72,19 @@ static void print_setup(const load *l)
     const char *failure, *cores = prony_session_affinity(l->session, &failure);
     if (cores) used += snprintf(line + used, sizeof line - (size_t)used, ", on cores %.60s", cores);
     if (l->background_threads)
-        snprintf(line + used, sizeof line - (size_t)used, ", beside %d busy threads of another process",
+        snprintf(line + used, sizeof line - (size_t)used, ", with %d busy threads of another process",
                  l->background_threads);
     put_wrapped(line, 0, 2);
     if (!l->trial.known) return;
     if (l->trial.identical)
-        puts("samples combined give the bits that they give alone (in a trial)");
+        puts("combined samples give the same bits as alone (in a trial)");
     else if (l->trial.largest < 0.01)
-        printf(
-            "samples combined differ from the same alone by at most %.1e of the output's\nlargest value (in a trial)\n",
-            l->trial.largest);
+        printf("combined samples differ from the same ones alone by at most %.1e of the\noutput's largest value (in a "
+               "trial)\n",
+               l->trial.largest);
     else
-        printf("WARNING: samples combined differ from the same alone by %.1e of the output's\nlargest value: this "
-               "model mixes "
-               "the samples of a batch\n",
+        printf("WARNING: combined samples differ from the same ones alone by %.1e of the\noutput's largest value: this "
+               "model mixes the samples of a batch\n",
                l->trial.largest);
 }
 
@@ -108,16 +107,16 @@ static void print_quantile(const load *l, const printer *p, const load_result *r
     double percent = l->percentile * 100;
     printf("\np%g latency  %s", percent, shown_time(p, r->quantile_ns, text[0]));
     if (r->quantile_valid)
-        printf(", with 99 %% confidence at most %s\n", shown_time(p, r->quantile_bound_ns, text[0]));
+        printf(", at most %s with 99 %% confidence\n", shown_time(p, r->quantile_bound_ns, text[0]));
     else
-        printf("  not valid: %zu queries, and it takes %zu\n", r->latency_count, load_fewest_queries(l->percentile));
+        printf("  not valid: %zu queries, %zu needed\n", r->latency_count, load_fewest_queries(l->percentile));
     if (!l->bound_ns) return;
-    const char *said = r->met              ? "kept, with 99 % confidence"
+    const char *said = r->met              ? "kept with 99 % confidence"
                        : !r->likely_met    ? "missed"
-                       : r->quantile_valid ? "kept, but not with 99 % confidence"
+                       : r->quantile_valid ? "kept, but without 99 % confidence"
                                            : "kept so far: too few queries to tell";
-    printf("bound        %s: %s\n             %zu of %zu queries later than that\n",
-           shown_time(p, l->bound_ns, text[1]), said, r->over_bound, r->queries);
+    printf("bound        %s: %s\n             %zu of %zu queries were later\n", shown_time(p, l->bound_ns, text[1]),
+           said, r->over_bound, r->queries);
 }
 
 static void print_found(const load *l, const rate_found *found)
@@ -126,9 +125,9 @@ static void print_found(const load *l, const rate_found *found)
     printf("\nlargest rate %.4g queries/s", found->rate);
     if (isfinite(found->interval[1]))
         printf(", 95 %% interval %.4g to %.4g%s\n", found->interval[0], found->interval[1],
-               found->precise ? "" : "\n             (wide: a longer -t tells more)");
+               found->precise ? "" : "\n             (wide interval; use a longer -t)");
     else
-        puts(": as much as the sessions can serve");
+        puts(": the most that the sessions can serve");
     if (found->kept > 0)
         printf("             %.4g queries/s kept p%g, with 99 %% confidence\n", found->kept, l->percentile * 100);
     else
@@ -142,12 +141,12 @@ static void print_phase(const load_result *r, const rate_found *found)
     if (!r->queries)
         printf("\nno rate keeps the bound\n");
     else if (r->met)
-        printf("\nthe phase at %.5g queries/s, which kept the bound:\n", r->rate);
+        printf("\nphase at %.5g queries/s, which kept the bound:\n", r->rate);
     else if (r->likely_met)
-        printf("\nthe phase at %.5g queries/s, %s:\n", r->rate,
-               r->quantile_valid ? "which kept the bound, but not with 99 % confidence" : "too short to tell");
+        printf("\nphase at %.5g queries/s, %s:\n", r->rate,
+               r->quantile_valid ? "which kept the bound, but without 99 % confidence" : "too short to tell");
     else
-        printf("\nthe bound was missed down to the phase at %.5g queries/s:\n", r->rate);
+        printf("\nall phases missed the bound, down to %.5g queries/s:\n", r->rate);
 }
 
 static void print_steps(const load *l, const printer *p, const load_searched *searched)
@@ -187,9 +186,10 @@ static void print_result(const load *l, printer *p, const load_result *r, const 
     if (l->scenario != SCENARIO_SINGLE) print_row(p, "in the queue", &r->queue);
     if (l->scenario != SCENARIO_SINGLE) print_row(p, "being run", &r->run);
     if (l->scenario == SCENARIO_SERVER) print_row(p, "issued late", &r->lag);
-    if (p->doubtful) puts("  ? fewer queries than this percentile needs (p90 64, p95 130, p99 662)");
+    if (p->doubtful) puts("  ? too few queries for this percentile (p90 needs 64, p95 130, p99 662)");
     if (l->scenario != SCENARIO_OFFLINE) print_quantile(l, p, r);
-    if (l->scenario == SCENARIO_SERVER) puts("latency counts from the time a query was due, whenever it was issued");
+    if (l->scenario == SCENARIO_SERVER)
+        puts("latency counts from the time a query was due, even if it was issued later");
 }
 
 /* ---- JSON ---- */

@@ -172,7 +172,7 @@ const char *child_said(child *c)
     c->words[c->word_count] = '\0';
     if (strncmp(text, "prony ", 6) == 0 && strstr(text, ": ")) text = strstr(text, ": ") + 2;
     text[strcspn(text, "\n")] = '\0';
-    return *text ? text : "it said nothing";
+    return *text ? text : "it gave no message";
 }
 
 int child_run(child *c, const char *const *words, double limit)
@@ -215,13 +215,13 @@ int children_run(child *list, size_t count, const char *const *words, double lim
 bool child_failed(child *c, double limit, char *text, size_t size)
 {
     if (c->waited)
-        snprintf(text, size, "ended, because another replica failed");
+        snprintf(text, size, "stopped because another replica failed");
     else if (!c->answered)
-        snprintf(text, size, "hung: no answer within %.0f s, ended", limit);
+        snprintf(text, size, "no answer within %.0f s: killed", limit);
     else if (WIFSIGNALED(c->status))
         snprintf(text, size, "killed by signal %d (%s)", WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
     else if (c->too_much)
-        snprintf(text, size, "what it measured found no memory");
+        snprintf(text, size, "its measurement ran out of memory");
     else if (WEXITSTATUS(c->status) != EXIT_DONE)
         snprintf(text, size, "%s", child_said(c));
     else

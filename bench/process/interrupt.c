@@ -105,7 +105,7 @@ void interrupt_begin(const options *o)
         deadline.tv_nsec += o->limits.time_limit_ns % 1000000000;
         if (deadline.tv_nsec >= 1000000000)
             deadline = (struct timespec){deadline.tv_sec + 1, deadline.tv_nsec - 1000000000};
-        snprintf(limit_text, sizeof limit_text, "the time limit of %.40s is up", o->limits.time_limit);
+        snprintf(limit_text, sizeof limit_text, "the time limit of %.40s was reached", o->limits.time_limit);
     }
     pthread_sigmask(SIG_BLOCK, &awaited, NULL);
     pthread_attr_init(&attributes);
@@ -175,6 +175,6 @@ int measured(const options *o, prony_status status, const prony_report *report, 
     if (status != PRONY_CANCELLED || !report) return report_error(o, error);
     clear_progress();
     said = true;
-    fail(o, "%s; what follows is of the runs until then", interrupted() ? interrupted() : "cancelled");
+    fail(o, "%s; the results cover the runs until then", interrupted() ? interrupted() : "cancelled");
     return EXIT_DONE;
 }

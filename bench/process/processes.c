@@ -68,7 +68,7 @@ static int processes_join(const options *o, prony_report **reports, size_t count
 int processes_refuse(const options *o)
 {
     if (!o->files.output_dir && !o->shown.topk) return EXIT_DONE;
-    fail(o, "--processes: no process is left whose outputs could be shown, so %s has no use",
+    fail(o, "--processes cannot be combined with %s: no process remains to show outputs",
          o->shown.topk ? "--topk" : "--output-dir");
     return EXIT_USAGE;
 }
@@ -89,7 +89,7 @@ int processes_measure(const options *o, prony_report **out)
     clear_progress();
     /* Interrupted: the finished processes are still reported. */
     if (interrupted() && count) {
-        fail(o, "%s; the %zu processes until then follow", interrupted(), count);
+        fail(o, "%s; the results of the %zu processes until then follow", interrupted(), count);
         code = EXIT_DONE;
     }
     if (code == EXIT_DONE && count)

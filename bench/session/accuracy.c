@@ -84,12 +84,12 @@ static int accuracy_observe(const options *o, prony_session *session, prony_repo
                             const prony_accuracy_options *a)
 {
     prony_error error = {0};
-    if (want_progress(o) && o->accuracy.enabled) show_progress_text("a run beside its float64 reference");
+    if (want_progress(o) && o->accuracy.enabled) show_progress_text("running with the float64 reference");
     const prony_status status = prony_session_accuracy(report, session, a, &error);
     clear_progress();
     if (status == PRONY_OK) return EXIT_DONE;
     if (status != PRONY_CANCELLED) return report_error(o, &error);
-    fail(o, "%s; what follows has no accuracy profile", interrupted() ? interrupted() : "cancelled");
+    fail(o, "%s; the report has no accuracy profile", interrupted() ? interrupted() : "cancelled");
     return EXIT_DONE;
 }
 
@@ -129,7 +129,7 @@ int add_accuracy_of_both(const options *o, const target *first, const target *se
         a.samples = o->accuracy.samples;
         a.model = i ? first->model : NULL;
         if (!both[i]->session)
-            code = (fail(o, "'%s' is a report: --accuracy runs models", o->arguments[i]), EXIT_USAGE);
+            code = (fail(o, "'%s' is a report; --accuracy needs a model", o->arguments[i]), EXIT_USAGE);
         else
             code = accuracy_observe(o, both[i]->session, both[i]->report, &a);
     }

@@ -83,7 +83,7 @@ static int write_csv(const options *o, const prony_report *report, prony_write_o
 static void say_without_charts(const options *o)
 {
     if (!prony_html_has_charts() && !o->terminal.quiet)
-        fprintf(stderr, "prony %s: built without a chart library: the HTML page has tables, but no charts\n",
+        fprintf(stderr, "prony %s: built without a chart library, so the HTML page has tables but no charts\n",
                 o->command);
 }
 

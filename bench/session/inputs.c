@@ -98,8 +98,8 @@ static prony_status load_input(const options *o, const prony_value_info *port, p
         return load_literal(o, session, in->name, in->file, value, error);
     if (access(in->file, F_OK) != 0) {
         error->status = PRONY_IO_ERROR;
-        snprintf(error->message, sizeof error->message, "input '%.100s': '%.500s' is no file, and no value such as %s",
-                 in->name, in->file,
+        snprintf(error->message, sizeof error->message,
+                 "input '%.100s': '%.500s' is neither a file nor a value such as %s", in->name, in->file,
                  port->dtype == PRONY_STRING ? "'\"x\"' or '[\"x\", \"y\"]'"
                                              : "16000, [1, 2, 3], zeros, ones or uniform:-1:1");
         return PRONY_IO_ERROR;
@@ -121,16 +121,16 @@ static int check_file(const options *o, const prony_model *model, const prony_va
         bool same = said->rank == shape->rank;
         if (strcmp(o->model.shapes[i].name, port->name) != 0) continue;
         for (int d = 0; same && d < shape->rank; d++) same = said->dim[d] == shape->dim[d];
-        if (!same) return fail(o, "input '%s': the shape of '%s' is not what --shape says", port->name, in->file);
+        if (!same) return fail(o, "input '%s': the shape of '%s' differs from --shape", port->name, in->file);
     }
     for (int d = 0; d < shape->rank; d++) {
         long long extent = (long long)shape->dim[d];
         if (d == 0 && o->model.batch > 0 && extent != o->model.batch)
-            return fail(o, "input '%s': batch %lld was asked for, but '%s' has %lld", port->name,
-                        (long long)o->model.batch, in->file, extent);
+            return fail(o, "input '%s': -b is %lld, but '%s' has batch %lld", port->name, (long long)o->model.batch,
+                        in->file, extent);
         for (size_t k = 0; k < o->model.dim_count && port->dim_names[d]; k++)
             if (strcmp(o->model.dims[k].name, port->dim_names[d]) == 0 && o->model.dims[k].value != extent)
-                return fail(o, "input '%s': dimension '%s' was set to %lld, but is %lld in '%s'", port->name,
+                return fail(o, "input '%s': dimension '%s' is set to %lld, but is %lld in '%s'", port->name,
                             o->model.dims[k].name, (long long)o->model.dims[k].value, extent, in->file);
     }
     return EXIT_DONE;
@@ -222,9 +222,9 @@ static void put_rows(const prony_free_dim *rows, size_t count)
         put_text(stderr, rows[i].input);
         if (rows[i].value >= 0)
             fprintf(stderr, ": is %lld (%s)\n", (long long)rows[i].value,
-                    strcmp(rows[i].reason, "batch") == 0 ? "the batch, also -b N" : rows[i].reason);
+                    strcmp(rows[i].reason, "batch") == 0 ? "the batch; also -b N" : rows[i].reason);
         else
-            fputs(": must be given\n", stderr);
+            fputs(": needs a value\n", stderr);
     }
 }
 
@@ -233,7 +233,7 @@ static void put_example(const options *o, const prony_free_dim *rows, size_t cou
     bool known = true;
     for (size_t i = 0; i < count; i++) known = known && (rows[i].value >= 0 || rows[i].example >= 0);
     if (known) {
-        fprintf(stderr, "With these the shapes fit; what the model was made for, its author knows:\n  prony %s ",
+        fprintf(stderr, "These values fit the shapes; the model's author knows the intended ones:\n  prony %s ",
                 o->command);
         inputs_put_word(o->arguments[0]);
         for (size_t i = 0; i < count; i++) {
@@ -243,7 +243,7 @@ static void put_example(const options *o, const prony_free_dim *rows, size_t cou
         }
         fputc('\n', stderr);
     }
-    fputs("Every one of them at once: --dim '*'=1. A whole shape: --shape INPUT=1x3x224x224.\n", stderr);
+    fputs("All of them at once: --dim '*'=1. A whole shape: --shape INPUT=1x3x224x224.\n", stderr);
 }
 
 int report_session_error(const options *o, prony_model *model, const prony_error *error)
@@ -263,7 +263,7 @@ int report_session_error(const options *o, prony_model *model, const prony_error
         return report_error(o, error);
     }
     clear_progress();
-    fail(o, "%s leaves %zu dimension%s of its inputs free, and nothing in it tells the size", o->arguments[0], open,
+    fail(o, "%s leaves %zu dimension%s of its inputs free, and gives no sizes for them", o->arguments[0], open,
          open == 1 ? "" : "s");
     for (size_t i = 0; i < prony_model_input_count(model); i++) inputs_put_port(prony_model_input(model, i));
     put_rows(rows, count);

@@ -43,7 +43,7 @@ int refuse_run_options(const options *o, size_t count)
     for (size_t i = 0; i < count; i++)
         if (!is_report_file(o->arguments[i])) return EXIT_DONE;
     if (!given) return EXIT_DONE;
-    fail(o, "'%s' is a report: nothing runs, so options on how to run have no use", o->arguments[0]);
+    fail(o, "'%s' is a report, so options for runs do not apply", o->arguments[0]);
     return EXIT_USAGE;
 }
 
@@ -110,21 +110,19 @@ static int say_outcome(const options *o, const prony_check_row *row)
     char interval[160];
     if (row->outcome == PRONY_OUTCOME_MET) return EXIT_DONE;
     if (row->outcome == PRONY_OUTCOME_UNKNOWN)
-        return fail(o, "%s is not known, so its threshold cannot be checked (%s)", metric->key, metric->description);
+        return fail(o, "%s is unknown, so its threshold cannot be checked (%s)", metric->key, metric->description);
     if (row->outcome == PRONY_OUTCOME_WITHHELD && !o->verdict.ignore_load) {
-        fail(o,
-             "%s is %s, and %s %s was asked for, but others had the machine: cannot tell; --ignore-load judges all the "
-             "same",
+        fail(o, "%s is %s, wanted %s %s, but the machine was busy: cannot tell; --ignore-load judges anyway",
              metric->key, value, bound, limit);
         return o->verdict.strict ? EXIT_VERDICT : EXIT_FAILED;
     }
     if (row->outcome == PRONY_OUTCOME_OPEN) {
         judge_interval_text(row, interval, sizeof interval);
-        fail(o, "%s is %s, and %s %s was asked for: within noise (%s), so undecided; %s", metric->key, value, bound,
-             limit, interval, o->verdict.strict ? "--strict counts it as missed" : "it passes, but for --strict");
+        fail(o, "%s is %s, wanted %s %s: within noise (%s), so undecided; %s", metric->key, value, bound, limit,
+             interval, o->verdict.strict ? "--strict counts it as missed" : "it passes without --strict");
         return o->verdict.strict ? EXIT_VERDICT : EXIT_DONE;
     }
-    fail(o, "%s is %s, and %s %s was asked for", metric->key, value, bound, limit);
+    fail(o, "%s is %s, wanted %s %s", metric->key, value, bound, limit);
     return EXIT_VERDICT;
 }
 

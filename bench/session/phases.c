@@ -57,7 +57,7 @@ int phases_begin(phases *p, const options *o, const prony_model *model, prony_pr
         if (prony_image_is_file(o->model.inputs[i].file)) profile->preprocess = bind_images;
     if (o->shown.topk) profile->postprocess = rank_classes;
     if (o->shown.labels && !o->shown.topk) {
-        fail(o, "--labels names the classes that --topk shows; --topk N is missing");
+        fail(o, "--labels needs --topk N");
         return EXIT_USAGE;
     }
     if (!o->shown.labels) return EXIT_DONE;

@@ -226,7 +226,7 @@ static bool is_drawn(const prony_value *got, const prony_random_range *range, ch
     for (int64_t i = 0; i < count && got->dtype != PRONY_STRING; i++) {
         number g = value_compare_element(got, i);
         if (g >= range->low && g <= range->high && (!range->whole || g == rintl(g))) continue;
-        snprintf(difference, size, "element %lld was drawn as %.9Lg, which is not %s from %g to %g",
+        snprintf(difference, size, "element %lld is %.9Lg, wanted %s from %g to %g",
                  (long long)(i / value_compare_parts_of(got->dtype)), g, range->whole ? "a whole number" : "a number",
                  range->low, range->high);
         return false;

@@ -49,7 +49,7 @@ static bool ort_take(ort *o, void *status)
 {
     if (!status) return true;
     const char *message = ((const char *(*)(const void *))o->api[GET_ERROR_MESSAGE])(status);
-    snprintf(o->error, sizeof o->error, "%s", message ? message : "it failed, and says nothing");
+    snprintf(o->error, sizeof o->error, "%s", message ? message : "it failed without a message");
     ((void (*)(void *))o->api[RELEASE_STATUS])(status);
     return false;
 }
@@ -73,15 +73,15 @@ bool ort_open(ort *o, const char *path)
     const api_base *(*base_of)(void) = NULL;
     *(void **)&base_of = dlsym(o->library, "OrtGetApiBase");
     if (!base_of) {
-        snprintf(o->error, sizeof o->error, "it is no ONNX Runtime: it has no OrtGetApiBase");
+        snprintf(o->error, sizeof o->error, "it is not ONNX Runtime: it has no OrtGetApiBase");
         return false;
     }
     const api_base *base = base_of();
     const char *version = base && base->version ? base->version() : NULL;
-    snprintf(o->version, sizeof o->version, "%s", version ? version : "of an unknown version");
+    snprintf(o->version, sizeof o->version, "%s", version ? version : "of unknown version");
     o->api = base && base->get_api ? base->get_api(API_VERSION) : NULL;
     if (o->api) return true;
-    snprintf(o->error, sizeof o->error, "ONNX Runtime %.60s has no interface of version %d: 1.12 or newer is needed",
+    snprintf(o->error, sizeof o->error, "ONNX Runtime %.60s has no interface version %d; wanted 1.12 or newer",
              o->version, API_VERSION);
     return false;
 }
@@ -150,7 +150,7 @@ bool ort_output(ort *o, size_t index, prony_value *out)
     size_t rank = 0;
     *out = (prony_value){.kind = PRONY_TENSOR};
     if (!ort_take(o, FUNCTION(o, IS_TENSOR, const void *, int *)(value, &tensor))) return false;
-    if (!tensor) return snprintf(o->error, sizeof o->error, "output %zu is no tensor", index), false;
+    if (!tensor) return snprintf(o->error, sizeof o->error, "output %zu is not a tensor", index), false;
     bool known = ort_take(o, FUNCTION(o, TENSOR_TYPE_AND_SHAPE, const void *, void **)(value, &shape)) &&
                  ort_take(o, FUNCTION(o, TENSOR_ELEMENT_TYPE, const void *, int *)(shape, &type)) &&
                  ort_take(o, FUNCTION(o, TENSOR_DIMENSION_COUNT, const void *, size_t *)(shape, &rank));
@@ -159,7 +159,7 @@ bool ort_output(ort *o, size_t index, prony_value *out)
         known = false;
     }
     if (known && type == PRONY_STRING) {
-        snprintf(o->error, sizeof o->error, "output %zu is text, which is not compared", index);
+        snprintf(o->error, sizeof o->error, "output %zu is text, which cannot be compared", index);
         known = false;
     }
     known = known &&

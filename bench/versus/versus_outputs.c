@@ -18,7 +18,7 @@ static int versus_outputs_save(const versus_job *job, const prony_value *value, 
 {
     prony_error error = {0};
     if (prony_value_save_npy(value, path, &error) == PRONY_OK) return EXIT_DONE;
-    return fail(job->o, "%s '%s' cannot be handed over: %s", what, name, error.message);
+    return fail(job->o, "%s '%s' cannot be passed to the peer: %s", what, name, error.message);
 }
 
 static int save_inputs(versus_job *job, const prony_model *model, const prony_session *session)
@@ -32,7 +32,7 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
         const prony_value *value = prony_session_input_value(session, i);
         if (!value) continue;
         if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING || value->dtype >= PRONY_BFLOAT16)
-            return fail(job->o, "input '%s' cannot be handed over: .npy has no type for %s as an input", name,
+            return fail(job->o, "input '%s' cannot be passed to the peer: .npy has no type for %s", name,
                         value->kind == PRONY_TENSOR ? prony_dtype_name(value->dtype) : "sequences and optionals");
         snprintf(path, sizeof path, "%s/input_%zu.npy", job->folder, i);
         int code = versus_outputs_save(job, value, "input", name, path);
@@ -77,7 +77,7 @@ int versus_prepare(versus_job *job, prony_model **model)
             break;
         }
         if (value->dtype == PRONY_STRING) {
-            code = fail(job->o, "output '%s' is text, which is not compared", prony_model_output(*model, k)->name);
+            code = fail(job->o, "output '%s' is text, which cannot be compared", prony_model_output(*model, k)->name);
             break;
         }
         snprintf(path, sizeof path, "%s/own_%zu.npy", job->folder, k);

@@ -111,10 +111,9 @@ static prony_status find_tensor(const gradient_call *c, const prn_names *scope, 
     const prn_program *p = c->binder->program;
     if (!name) name = "";
     if (!*name || !prn_names_get(scope, name, out) || *out == PRN_NO_VALUE)
-        return prn_fail(
-            c->binder->error, PRONY_INVALID_MODEL,
-            "node '%s' (Gradient): '%.200s' of attribute '%s' is no tensor of the graph that the node stands in%s",
-            c->name, name, attribute, p->parent ? ", a subgraph" : "");
+        return prn_fail(c->binder->error, PRONY_INVALID_MODEL,
+                        "node '%s' (Gradient): '%.200s' of attribute '%s' is not a tensor of the node's own graph%s",
+                        c->name, name, attribute, p->parent ? ", a subgraph" : "");
     const prony_value *info = &p->values[*out]->info;
     const prony_dtype t = info->dtype;
     const bool real =

@@ -42,7 +42,7 @@ static prony_operator_info gradient_row(void)
                                  .name = "Gradient",
                                  .since_opset = 1,
                                  .types = "float32,float16,float64,bfloat16",
-                                 .cost = "that of the nodes that take its place",
+                                 .cost = "cost of the nodes that replace it",
                                  .kernels = none};
 }
 

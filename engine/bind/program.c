@@ -160,7 +160,7 @@ prony_status prn_node_become(prn_program *program, prn_node_def *node, const cha
 {
     const prn_op *row = prn_op_find(domain, op, opset);
     if (!row)
-        return prn_fail(error, PRONY_INTERNAL, "a rewrite wants operator '%s::%s', which is not built", domain, op);
+        return prn_fail(error, PRONY_INTERNAL, "a rewrite needs operator '%s::%s', which is not built", domain, op);
     prony_node info = {.name = node->info.name,
                        .op_type = row->name,
                        .domain = prn_op_domain(row),

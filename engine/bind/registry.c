@@ -46,7 +46,7 @@ static prony_status answer(const prony_context *context, const char *function, p
         if (known == status)
             prn_fail(own, known, "its %s function failed without a message: %s", function, prony_status_text(status));
         else
-            prn_fail(own, known, "its %s function failed with status %d, which is none", function, (int)status);
+            prn_fail(own, known, "its %s function returned an invalid status (%d)", function, (int)status);
         if (context->node) prn_error_name_node(own, context->node);
     }
     own->status = known;
@@ -61,11 +61,10 @@ static prony_status check_inferred(const prony_context *context)
         if (!out || prn_value_valid(out)) continue;
         prony_value wrong = *out;
         *out = (prony_value){.shape = prn_shape_unknown(), .data = wrong.data};
-        return prony_fail(
-            context, PRONY_INVALID_ARGUMENT,
-            "its infer function gave output %zu kind %d, element type %d and rank %d, of which one is none, "
-            "or a dimension below -1",
-            k, (int)wrong.kind, (int)wrong.dtype, (int)wrong.shape.rank);
+        return prony_fail(context, PRONY_INVALID_ARGUMENT,
+                          "its infer function gave output %zu an invalid kind (%d), element type (%d) or rank (%d), or "
+                          "a dimension below -1",
+                          k, (int)wrong.kind, (int)wrong.dtype, (int)wrong.shape.rank);
     }
     return PRONY_OK;
 }
@@ -137,7 +136,7 @@ static prony_status run_guarded(const prony_context *context, prony_value *kept)
             continue;
         *out = kept[k];
         return prony_fail(context, PRONY_INVALID_ARGUMENT,
-                          "its run function changed the type, shape or place of output %zu", k);
+                          "its run function changed the type, shape or address of output %zu", k);
     }
     return PRONY_OK;
 }
@@ -303,7 +302,7 @@ static prony_status override_for(override **out, prony_registry *registry, const
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: registry and operator name are required", function);
     domain = normal_domain(domain);
     if (!prn_op_find(domain, name, INT64_MAX) && !find_custom(registry, domain, name, INT64_MAX))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: there is no operator '%s' in domain '%s'", function, name,
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: unknown operator '%s' in domain '%s'", function, name,
                         domain);
     override *o = find_override(registry, domain, name);
     if (!o) {

@@ -124,7 +124,7 @@ static prony_status clone_node(prn_gradient *g, clone *c, const prn_node_def *no
 {
     g->node = node;
     if (node->child_count) {
-        prn_grad_refuse(g, "xs and zs are given other values than the tensors of their names, and it has a subgraph");
+        prn_grad_refuse(g, "xs and zs have other values than the tensors that they name, and it has a subgraph");
         return g->status;
     }
     uint32_t *inputs = prn_bump_alloc(&g->program->pool, node->input_count + 1, sizeof *inputs);
@@ -229,7 +229,7 @@ static void back_through(prn_gradient *g, size_t first, size_t end, int depth)
 {
     const prn_node_def *outer = g->node;
     if (depth >= PRN_GRADIENT_LIMIT_DEPTH) {
-        prn_grad_refuse(g, "its rule is made of rules more than %d deep", PRN_GRADIENT_LIMIT_DEPTH);
+        prn_grad_refuse(g, "its rule nests rules more than %d deep", PRN_GRADIENT_LIMIT_DEPTH);
         return;
     }
     for (size_t n = first; !prn_grad_failed(g) && n < end; n++) mark_dependents(g, g->program->nodes[n]);
@@ -243,7 +243,7 @@ static void step_back(prn_gradient *g, const prn_node_def *node, int depth)
     g->node = node;
     const prn_gradient_rule *rule = prn_gradient_rule_find(node->info.domain, node->info.op_type);
     if (!rule) {
-        prn_grad_refuse(g, "there is no rule for the gradient of this operator");
+        prn_grad_refuse(g, "no gradient rule exists for this operator");
         return;
     }
     const size_t first = g->program->node_count;

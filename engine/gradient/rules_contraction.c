@@ -175,13 +175,13 @@ PRN_GRADIENT_RULE(einsum)
 {
     equation e;
     if (!take_apart(prn_grad_text(g, "equation", ""), &e) || e.inputs != g->node->input_count) {
-        prn_grad_refuse(g, "there is no rule for an equation of this length");
+        prn_grad_refuse(g, "no gradient rule exists for an equation of this length");
         return;
     }
     for (uint32_t i = 0; i < e.inputs; i++) {
         if (!prn_grad_wants(g, i)) continue;
         if (rules_contraction_repeats(e.terms[i])) {
-            prn_grad_refuse(g, "there is no rule for a letter that stands twice in one operand, as in '%s'",
+            prn_grad_refuse(g, "no gradient rule exists for a letter that stands twice in one operand, as in '%s'",
                             e.terms[i]);
             return;
         }

@@ -30,7 +30,7 @@ static bool rules_conv_read_geometry(prn_gradient *g, bool transposed, geometry 
     if (!prn_grad_shape(g, X(0)) || !prn_grad_shape(g, X(1))) return false;
     if (X(2) != PRN_NO_VALUE && !prn_grad_shape(g, X(2))) return false;
     if (!op || op != prn_op_find(g->node->info.domain, g->node->info.op_type, g->node->info.opset)) {
-        prn_grad_refuse(g, "there is no rule for an operator that the user registered");
+        prn_grad_refuse(g, "no gradient rule exists for an operator that the user registered");
         return false;
     }
     const prony_context context = prn_node_context(g->program, g->node, g->error);

@@ -11,7 +11,7 @@
 static bool old_broadcast(prn_gradient *g)
 {
     if (g->node->info.opset >= 7 || prn_grad_int(g, "broadcast", 0) == 0) return false;
-    prn_grad_refuse(g, "there is no rule for the broadcasting of opset %lld", (long long)g->node->info.opset);
+    prn_grad_refuse(g, "no gradient rule exists for the broadcasting of opset %lld", (long long)g->node->info.opset);
     return true;
 }
 

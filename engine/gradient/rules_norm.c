@@ -78,7 +78,7 @@ PRN_GRADIENT_RULE(batch_norm)
     const double epsilon = prn_grad_float(g, "epsilon", 1e-5f), momentum = prn_grad_float(g, "momentum", 0.9f);
     if (rank < 0) return;
     if (rank < 2 || (opset < 7 && !prn_grad_int(g, "is_test", 0)) || (opset < 9 && !prn_grad_int(g, "spatial", 1))) {
-        prn_grad_refuse(g, "there is no rule for this form of it (opset %lld)", (long long)opset);
+        prn_grad_refuse(g, "no gradient rule exists for this form of it (opset %lld)", (long long)opset);
         return;
     }
     const uint32_t x = wide(g, X(0));
@@ -177,7 +177,7 @@ PRN_GRADIENT_RULE(lrn)
     const int64_t size = prn_grad_int(g, "size", 1), apart[] = {0, 1, -1, 1};
     const int rank = prn_grad_rank(g, X(0));
     if (rank < 3) {
-        prn_grad_refuse(g, "there is no rule for an input of rank %d", rank);
+        prn_grad_refuse(g, "no gradient rule exists for an input of rank %d", rank);
         return;
     }
     const int64_t kernel[] = {size, 1}, pads[] = {(size - 1) / 2, 0, size / 2, 0};
@@ -253,7 +253,7 @@ PRN_GRADIENT_RULE(dropout)
     bool on = true;
     const bool off = prn_grad_constant(g, training, &on, sizeof on) && !on;
     if (g->node->info.opset < 7 && !prn_grad_int(g, "is_test", 0)) {
-        prn_grad_refuse(g, "there is no rule for training in opset %lld", (long long)g->node->info.opset);
+        prn_grad_refuse(g, "no gradient rule exists for training in opset %lld", (long long)g->node->info.opset);
         return;
     }
     if (training == PRN_NO_VALUE || off) {
@@ -261,7 +261,7 @@ PRN_GRADIENT_RULE(dropout)
         return;
     }
     if (mask == PRN_NO_VALUE) {
-        prn_grad_refuse(g, "its gradient in training wants its output mask, which has no name");
+        prn_grad_refuse(g, "its gradient in training needs its output mask, which has no name");
         return;
     }
     const uint32_t one = prn_grad_number(g, dy, 1);

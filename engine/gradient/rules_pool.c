@@ -49,7 +49,7 @@ static bool rules_pool_read_window(prn_gradient *g, prn_window *w)
     const prn_op *op = g->node->binding.op;
     if (!prn_grad_shape(g, X) || prn_grad_failed(g)) return false;
     if (!op || op != prn_op_find(g->node->info.domain, g->node->info.op_type, g->node->info.opset)) {
-        prn_grad_refuse(g, "there is no rule for an operator that the user registered");
+        prn_grad_refuse(g, "no gradient rule exists for an operator that the user registered");
         return false;
     }
     const prn_window_params *params = g->node->params; /* the first member of a pool's */

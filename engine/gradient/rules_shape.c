@@ -24,7 +24,7 @@ static int64_t rules_shape_axis_of(prn_gradient *g, uint32_t value, int64_t axis
     const int rank = prn_grad_rank(g, value);
     const int64_t from_front = axis < 0 ? axis + rank : axis;
     if (rank >= 0 && (from_front < 0 || from_front >= rank))
-        prn_grad_refuse(g, "axis %lld of rank %d", (long long)axis, rank);
+        prn_grad_refuse(g, "axis %lld is out of range for rank %d", (long long)axis, rank);
     return prn_grad_failed(g) ? -1 : from_front;
 }
 
@@ -64,7 +64,7 @@ static void give_moved_back(prn_gradient *g)
     const uint32_t count = g->node->input_count;
     if (!prn_grad_wants(g, 0)) return;
     if (count > 8) {
-        prn_grad_refuse(g, "there is no rule for so many inputs");
+        prn_grad_refuse(g, "no gradient rule exists for so many inputs");
         return;
     }
     for (uint32_t i = 1; i < count; i++) inputs[i] = X(i);
@@ -97,7 +97,7 @@ PRN_GRADIENT_RULE(transpose)
     const int64_t *perm = prn_grad_ints(g, "perm", &count);
     for (size_t d = 0; perm && d < count; d++) {
         if (count > PRONY_MAX_RANK || perm[d] < 0 || (size_t)perm[d] >= count) { /* invalid: the run fails */
-            prn_grad_refuse(g, "its perm is no permutation");
+            prn_grad_refuse(g, "its perm is not a permutation");
             return;
         }
         back[perm[d]] = (int64_t)d;
@@ -134,7 +134,7 @@ PRN_GRADIENT_RULE(split)
     }
     for (uint32_t k = 0; k < count; k++) {
         if (prn_grad_out(g, k) == PRN_NO_VALUE) {
-            prn_grad_refuse(g, "output %u has no name, so that its shape is not known", k);
+            prn_grad_refuse(g, "output %u has no name, so its shape is unknown", k);
             return;
         }
         parts[k] = prn_grad_or_zeros(g, k);
@@ -253,7 +253,7 @@ static uint32_t to_front(prn_gradient *g, uint32_t value, int64_t axis, int64_t 
     const int rank = prn_grad_rank(g, value);
     if (rank < 0 || axis == 0) return value;
     if (axis + width > rank) {
-        prn_grad_refuse(g, "%lld axes from axis %lld on, of rank %d", (long long)width, (long long)axis, rank);
+        prn_grad_refuse(g, "%lld axes from axis %lld do not fit rank %d", (long long)width, (long long)axis, rank);
         return PRN_NO_VALUE;
     }
     int64_t at = 0;
@@ -298,7 +298,7 @@ PRN_GRADIENT_RULE(top_k)
 {
     if (prn_grad_of(g, 0) == PRN_NO_VALUE) return;
     if (prn_grad_out(g, 1) == PRN_NO_VALUE) {
-        prn_grad_refuse(g, "its gradient wants its output Indices, which has no name");
+        prn_grad_refuse(g, "its gradient needs its output Indices, which has no name");
         return;
     }
     const uint32_t zeros = prn_grad_filled(g, X(0), 0);
@@ -312,7 +312,7 @@ static bool replaces(prn_gradient *g)
 {
     const char *reduction = prn_grad_text(g, "reduction", "none");
     if (strcmp(reduction, "none") != 0 && strcmp(reduction, "add") != 0)
-        prn_grad_refuse(g, "there is no rule for the reduction '%s'", reduction);
+        prn_grad_refuse(g, "no gradient rule exists for the reduction '%s'", reduction);
     return strcmp(reduction, "none") == 0;
 }
 

@@ -150,7 +150,7 @@ int prn_grad_rank(prn_gradient *g, uint32_t value)
     if (prn_grad_failed(g) || value == PRN_NO_VALUE) return -1;
     const int rank = prn_grad_info(g, value)->shape.rank;
     if (rank < 0)
-        prn_grad_refuse(g, "its gradient wants to know the rank of '%s', which only a run knows",
+        prn_grad_refuse(g, "its gradient needs the rank of '%s', which is known only at run time",
                         g->program->values[value]->name);
     return rank;
 }
@@ -160,7 +160,7 @@ const prony_shape *prn_grad_shape(prn_gradient *g, uint32_t value)
     if (prn_grad_failed(g) || value == PRN_NO_VALUE) return NULL;
     const prony_shape *shape = &prn_grad_info(g, value)->shape;
     if (!prn_shape_known(shape)) {
-        prn_grad_refuse(g, "its gradient wants to know the shape of '%s', which only a run knows",
+        prn_grad_refuse(g, "its gradient needs the shape of '%s', which is known only at run time",
                         g->program->values[value]->name);
         return NULL;
     }

@@ -175,7 +175,7 @@ static uint64_t head_bytes(uint64_t chunk_bytes)
 static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *error)
 {
     if (need > ADDRESS_SPACE_BYTES)
-        return prn_fail(error, PRONY_LIMIT, "%llu bytes at run time, more than a process has addresses",
+        return prn_fail(error, PRONY_LIMIT, "%llu bytes at run time exceed the address space",
                         (unsigned long long)need);
     uint64_t held = arena->figures.planned_bytes + arena->figures.dynamic_bytes;
     uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1), room = prn_budget_room();
@@ -263,7 +263,8 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
     *out = NULL;
     uint64_t need;
     if (!prn_add_u64(&need, bytes ? bytes : 1, sizeof(block) + ALIGNMENT - 1) || need > INT64_MAX)
-        return prn_fail(error, PRONY_LIMIT, "%llu bytes asked of the arena at run time", (unsigned long long)bytes);
+        return prn_fail(error, PRONY_LIMIT, "the arena cannot provide %llu bytes at run time",
+                        (unsigned long long)bytes);
     need &= ~(uint64_t)(ALIGNMENT - 1);
     if (arena->record && !PRN_GROW(arena->events, arena->event_capacity, arena->event_count + arena->live_count + 2))
         return prn_no_memory(error);

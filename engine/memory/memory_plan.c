@@ -589,7 +589,7 @@ prony_status prn_memory_plan_by(prn_buffer *buffers, size_t count, uint32_t step
 {
     *figures = (prn_memory_plan_figures){0};
     if (alignment == 0 || (alignment & (alignment - 1)) != 0)
-        return prn_fail(error, PRONY_INTERNAL, "memory plan: alignment %llu is no power of two",
+        return prn_fail(error, PRONY_INTERNAL, "memory plan: alignment %llu is not a power of two",
                         (unsigned long long)alignment);
     if (count > UINT32_MAX - 1 || steps == UINT32_MAX)
         return prn_fail(error, PRONY_LIMIT, "memory plan: %zu buffers over %u steps are too many", count, steps);

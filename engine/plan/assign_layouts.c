@@ -31,7 +31,7 @@ static prony_status number_space(prn_plan *plan, const prn_memory_space *place, 
     while (found < plan->place_count && plan->places[found].place != place) found++;
     if (found == plan->place_count) {
         if (found == PRN_MOST_PLACES)
-            return prn_fail(error, PRONY_LIMIT, "kernels of more than %d places", PRN_MOST_PLACES);
+            return prn_fail(error, PRONY_LIMIT, "kernels use more than %d memory spaces", PRN_MOST_PLACES);
         prn_plan_memory_space *places = prn_bump_alloc(&plan->pool, found + 1, sizeof *places);
         if (!places) return prn_no_memory(error);
         if (found) memcpy(places, plan->places, found * sizeof *places);
@@ -49,7 +49,7 @@ static prony_status check_leaves(const prn_plan *plan, const prn_plan_value *val
     if (place == PRN_ON_HOST ||
         (!value->dynamic && value->value.kind == PRONY_TENSOR && value->value.dtype != PRONY_STRING))
         return PRONY_OK;
-    return prn_fail(error, PRONY_UNSUPPORTED, "value '%s' cannot be at %s: it is no tensor of numbers of known shape",
+    return prn_fail(error, PRONY_UNSUPPORTED, "value '%s' cannot be at %s: it is not a numeric tensor of known shape",
                     plan->program->values[value->source]->name, place_name(plan, place));
 }
 

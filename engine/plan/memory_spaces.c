@@ -55,7 +55,7 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
     const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
     at->block = bytes <= SIZE_MAX ? at->place->take((size_t)bytes) : NULL;
     if (!at->block)
-        return prn_fail(error, PRONY_OUT_OF_MEMORY, "there is no room for %llu bytes at %s", (unsigned long long)bytes,
+        return prn_fail(error, PRONY_OUT_OF_MEMORY, "no room for %llu bytes at %s", (unsigned long long)bytes,
                         at->place->name);
     for (size_t i = 0; i < b->count; i++)
         plan->values[b->root[i]]->value.data = (uint8_t *)at->block + b->buffers[i].offset;

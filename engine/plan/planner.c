@@ -314,7 +314,7 @@ static prony_status planner_check_outputs(planner *p, const prn_step *step)
     for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
         const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
         if (!value || value->dynamic || value->place != PRN_ON_HOST || value->bytes <= room) continue;
-        prn_fail(p->error, PRONY_LIMIT, "output %u takes %llu bytes, of the memory limit %llu are left", k,
+        prn_fail(p->error, PRONY_LIMIT, "output %u needs %llu bytes, but the memory limit leaves %llu", k,
                  (unsigned long long)value->bytes, (unsigned long long)room);
         prn_error_name_node(p->error, &step->node->info);
         return PRONY_LIMIT;

@@ -34,7 +34,7 @@ typedef struct prn_tune_row {
     bool used; /* a step of this process took it */
 } prn_tune_row;
 
-#define PRN_TUNE_FAILED "kernels by measurement are taken back, a run failed: %.200s"
+#define PRN_TUNE_FAILED "measured kernels are dropped because a run failed: %.200s"
 
 /* The result for the plan of one program, run as a whole against the default plan. */
 typedef struct prn_tune_verdict {

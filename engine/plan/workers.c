@@ -153,17 +153,16 @@ static prony_status workers_choose(prn_plan *plan, prony_error *error)
     double share = g->total_ns > 0 ? 100 * g->critical_ns / g->total_ns : 100;
     if (most < 2)
         snprintf(plan->workers_note, sizeof plan->workers_note,
-                 "1 worker: %d thread%s of %d core%s leave%s room for no other", threads_beside(o, 1),
+                 "1 worker: %d thread%s of %d core%s leave%s no room for more", threads_beside(o, 1),
                  threads_beside(o, 1) == 1 ? "" : "s", o->cores, o->cores == 1 ? "" : "s",
                  threads_beside(o, 1) == 1 ? "s" : "");
     else if (best == 1)
         snprintf(plan->workers_note, sizeof plan->workers_note,
-                 "1 worker: the critical path is %.0f %% of the work, more workers would gain less than 5 %%", share);
+                 "1 worker: the critical path is %.0f %% of the work, so more workers gain less than 5 %%", share);
     else
-        snprintf(
-            plan->workers_note, sizeof plan->workers_note,
-            "%d workers: the critical path is %.0f %% of the work, by analytic cost they take %.0f %% of one's time",
-            best, share, 100 * best_ns / one_ns);
+        snprintf(plan->workers_note, sizeof plan->workers_note,
+                 "%d workers: the critical path is %.0f %% of the work; estimated time %.0f %% of one worker's", best,
+                 share, 100 * best_ns / one_ns);
     plan->workers = best;
     return PRONY_OK;
 }
@@ -211,16 +210,17 @@ static void run_as_chain(prn_plan *plan, int workers)
 {
     const int threads = threads_beside(&plan->options, workers);
     snprintf(plan->workers_note, sizeof plan->workers_note,
-             "1 worker: every operator needs the one before it, so no two can run side by side%s",
-             plan->options.no_work_stealing ? "" : "; the others' threads help inside of operators");
+             "1 worker: every operator needs the one before it, so none run side by side%s",
+             plan->options.no_work_stealing ? "" : "; the other threads help inside operators");
     take_one_worker(plan, plan->options.no_work_stealing ? threads : threads_of_all(workers, threads));
 }
 
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
 {
     if ((double)bytes <= MOST_MEMORY * (double)one_bytes || bytes <= one_bytes + SMALL_MEMORY) return true;
-    snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %d would need an arena of %.1f times one's",
-             plan->workers, (double)bytes / (double)one_bytes);
+    snprintf(plan->workers_note, sizeof plan->workers_note,
+             "1 worker: %d workers would need an arena of %.1f times the size", plan->workers,
+             (double)bytes / (double)one_bytes);
     return false;
 }
 

@@ -203,8 +203,8 @@ static prony_status subgraph_infer(const prony_context *context, const struct pr
     const prn_program *program = child->program;
     if (!program) return no_child(context);
     if (program->output_count != output_count)
-        return prony_fail(context, PRONY_INVALID_MODEL, "its subgraph '%s' has %zu outputs where %zu are needed",
-                          graph->name, program->output_count, output_count);
+        return prony_fail(context, PRONY_INVALID_MODEL, "its subgraph '%s' has %zu outputs, wanted %zu", graph->name,
+                          program->output_count, output_count);
     for (size_t k = 0; k < output_count; k++) {
         const prn_value_def *def = program->values[program->outputs[k]];
         outputs[k] = def->info;
@@ -257,7 +257,7 @@ static PRN_OWN_FRAME prony_status services_check_input(const prony_context *cont
                  (!prn_shape_known(&bound->shape) || prn_shape_equal(&bound->shape, &given->shape))))
         return PRONY_OK;
     char came[PRN_SHAPE_TEXT_BYTES], wanted[PRN_SHAPE_TEXT_BYTES];
-    return prony_fail(context, PRONY_SHAPE_MISMATCH, "'%s' of its subgraph is %s now, it was planned as %s", def->name,
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "'%s' of its subgraph is %s now, but was planned as %s", def->name,
                       prn_value_text(given, came), prn_value_text(bound, wanted));
 }
 
@@ -333,7 +333,7 @@ static const prn_node_environment *running_site(const prony_context *context)
 
 static prony_status not_running(const prony_context *context)
 {
-    return prony_fail(context, PRONY_INTERNAL, "asks for run-time memory, but nothing runs");
+    return prony_fail(context, PRONY_INTERNAL, "asks for run-time memory outside a run");
 }
 
 static prony_status work_add(const prony_context *context, const prony_cost *cost)

@@ -182,12 +182,13 @@ static prony_status batcher_start(prony_batcher *b, const prony_session_options 
 static prony_status batcher_check_options(const prony_batcher_options *o, prony_error *error)
 {
     if (o->sessions < 0 || o->sessions > MOST_SESSIONS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: %d sessions; 1 to %d", o->sessions,
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: %d sessions; wanted 1 to %d", o->sessions,
                         MOST_SESSIONS);
     if (o->max_batch < 0 || o->max_batch > MOST_BATCH || o->max_wait_ns < 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "batcher options: batches of up to %lld (1 to %d), %lld ns of waiting (0 and more)",
-                        (long long)o->max_batch, MOST_BATCH, (long long)o->max_wait_ns);
+        return prn_fail(
+            error, PRONY_INVALID_ARGUMENT,
+            "batcher options: batches of up to %lld (wanted 1 to %d), %lld ns of waiting (wanted 0 or more)",
+            (long long)o->max_batch, MOST_BATCH, (long long)o->max_wait_ns);
     return PRONY_OK;
 }
 
@@ -347,7 +348,7 @@ prony_status prony_batcher_submit(prony_batcher *b, const prony_value *const *in
     if (!b || (!inputs && count) || !done)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_batcher_submit: an argument is NULL");
     if (count != b->input_count)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: %zu inputs were given; the model has %zu",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: %zu inputs were given, but the model has %zu",
                         b->model->file->name, count, b->input_count);
     PRN_TRY(accept(b, inputs, &alone, error));
     prn_request *request = prn_calloc(1, sizeof *request + count * sizeof *request->inputs);
@@ -405,7 +406,7 @@ prony_status prony_batcher_run(prony_batcher *b, const prony_value *const *input
     if (!b || (!outputs && output_count))
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_batcher_run: an argument is NULL");
     if (output_count != prony_model_output_count(b->model))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: room for %zu outputs was given; the model has %zu",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: room for %zu outputs was given, but the model has %zu",
                         b->model->file->name, output_count, prony_model_output_count(b->model));
     waiter w = {.lock = PTHREAD_MUTEX_INITIALIZER,
                 .over = PTHREAD_COND_INITIALIZER,

@@ -43,7 +43,7 @@ static prony_status check_port(const prony_model *model, const prony_value_info 
     const char *name = model->file->name;
     if (port->kind != PRONY_TENSOR || (port->dtype == PRONY_STRING && !strings))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "%s: %s '%s' is no tensor of numbers, so requests cannot be combined (batches of up to %lld)",
+                        "%s: %s '%s' is not a numeric tensor, so requests cannot be combined (batches of up to %lld)",
                         name, what, port->name, (long long)max_batch);
     if (port->shape.rank == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
@@ -105,7 +105,7 @@ static prony_status check_cut(const prn_server *server, const prony_value *value
         (uint64_t)prony_shape_numel(&value->shape) / (uint64_t)count * prn_dtype_bits(value->dtype) % 8 == 0)
         return PRONY_OK;
     return prn_fail(error, PRONY_SHAPE_MISMATCH,
-                    "%s: output '%s' of %lld samples together is %s, which is no row per sample", file->name,
+                    "%s: output '%s' of %lld samples together is %s, which is not a row per sample", file->name,
                     file->graph.outputs[index].name, (long long)count, prn_value_text(value, shape));
 }
 

@@ -217,7 +217,7 @@ prony_status prn_input_shapes_closed(const prn_input_shapes *s, const prony_mode
                                          prn_shape_text(&port->shape, shape));
     }
     return prn_fail(error, PRONY_NEEDS_DIMENSION,
-                    "%.300s: nothing tells the extent of %s; give it (--dim NAME=N), or '*' for all", model->file->name,
+                    "%.300s: the size of %s is unknown; set it (--dim NAME=N), or '*' for all", model->file->name,
                     list);
 }
 

@@ -213,7 +213,7 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
     for (size_t i = 0; i < options->max_dim_count; i++)
         if (options->max_dims[i].value < 1 || strcmp(options->max_dims[i].name, "*") == 0)
             return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                            "the largest extent of a dimension '%s' cannot be %lld: a name and a number from 1",
+                            "the maximum of dimension '%s' cannot be %lld: wanted a name and a number of at least 1",
                             options->max_dims[i].name, (long long)options->max_dims[i].value);
     for (size_t i = 0; i < options->shape_count; i++) {
         size_t index;
@@ -222,11 +222,12 @@ prony_status prn_ports_check_options(const prn_model_file *file, const prony_ses
         PRN_TRY(prn_ports_find(&index, file, shape->name, error));
         if (index >= file->graph.input_count)
             return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                            "%s: input '%s' has a default, so no shape of it is asked for; give it a value", file->name,
+                            "%s: input '%s' has a default, so its shape cannot be set; set its value", file->name,
                             shape->name);
         if (!prn_shape_valid(&shape->shape) || !prn_shape_known(&shape->shape))
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "the shape of '%s' is none: rank %d, or a negative extent",
-                            shape->name, (int)shape->shape.rank);
+            return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                            "the shape of '%s' is invalid: rank %d, or a negative extent", shape->name,
+                            (int)shape->shape.rank);
     }
     if (options->batch < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "batch cannot be %lld", (long long)options->batch);
@@ -246,6 +247,6 @@ prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char 
             used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i ? ", " : "",
                                      file->graph.inputs[i].name);
     }
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: there is no input '%s'; the model has %s", file->name, name,
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: unknown input '%s'; the model has %s", file->name, name,
                     *names ? names : "none");
 }

@@ -41,7 +41,7 @@ prony_status prn_open_dims_check(const prony_session *session, size_t input, con
         char text[PRN_FREE_DIM_NAME_BYTES];
         const prony_value_info *port = &session->model->file->graph.inputs[input];
         return prn_fail(error, PRONY_OUT_OF_RANGE,
-                        "%s: input '%s': dimension '%s' (axis %d) is %lld, its maximum is %lld",
+                        "%s: input '%s': dimension '%s' (axis %d) is %lld, but its maximum is %lld",
                         session->model->file->name, port->name, prn_free_dim_name(port, open->axis, text), open->axis,
                         (long long)shape->dim[open->axis], (long long)open->most);
     }

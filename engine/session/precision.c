@@ -54,14 +54,13 @@ prony_status prn_precision_check(const prony_model *model, const char *name, pro
     if (is_codes(name) && prony_model_is_quantized(model)) return PRONY_OK;
     if (is_codes(name))
         return prn_fail(error, PRONY_UNSUPPORTED,
-                        "%.300s: precision 'int8' wants a quantized model: prony_model_quantize makes one",
+                        "%.300s: precision 'int8' needs a quantized model; prony_model_quantize makes one",
                         model->file->name);
     const int found = precision_find(name);
     if (found == PRONY_PRECISION_FP32_STRICT && !prn_isa_has(PRN_HAS_AVX2))
-        return prn_fail(
-            error, PRONY_UNSUPPORTED,
-            "precision 'fp32-strict' needs fused multiply-add (AVX2), which this processor does not have or "
-            "PRONY_MAX_ISA leaves out");
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "precision 'fp32-strict' needs fused multiply-add (AVX2); this processor lacks it, or "
+                        "PRONY_MAX_ISA disables it");
     return found == NAMES ? precision_refuse(name, error) : PRONY_OK;
 }
 

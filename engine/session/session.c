@@ -19,18 +19,18 @@ static prony_status session_check_options(const prony_model *model, const prony_
     PRN_TRY(prn_precision_check(model, options->precision, error));
     int intra = options->intra_op_threads, inter = options->inter_op_threads;
     if (intra < 0 || intra > PRN_MOST_THREADS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: 1 to %d, or 0 (auto)", intra,
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d intra-op threads: wanted 1 to %d, or 0 (auto)", intra,
                         PRN_MOST_THREADS);
     if ((inter < 0 && inter != PRONY_INTER_OP_AUTO) || inter > PRN_MOST_THREADS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%d inter-op threads: 0 and 1 (one worker) to %d, or %d (auto)",
-                        inter, PRN_MOST_THREADS, PRONY_INTER_OP_AUTO);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "%d inter-op threads: wanted 0 or 1 (one worker) to %d, or %d (auto)", inter, PRN_MOST_THREADS,
+                        PRONY_INTER_OP_AUTO);
     if (inter > 1 && intra > 1 && inter * intra > PRN_MOST_THREADS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "%d inter-op workers of %d intra-op threads: together at most %d", inter, intra,
+                        "%d inter-op workers of %d intra-op threads: at most %d together", inter, intra,
                         PRN_MOST_THREADS);
     if ((int)options->tune < PRONY_TUNE_OFF || options->tune > PRONY_TUNE_NO_CACHE)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: tune %d is none of prony_tune",
-                        (int)options->tune);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: invalid prony_tune %d", (int)options->tune);
     return PRONY_OK;
 }
 

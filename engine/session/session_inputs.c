@@ -84,10 +84,10 @@ prony_status prn_session_accept(prony_session *session, const char *name, const 
     prn_dims own = {0};
     PRN_TRY(prn_ports_find(index, file, name, error));
     if (!prn_value_valid(value))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "%s: input '%s': not a value: a kind, type, rank or extent that there "
-                        "is none of, or items without any",
-                        file->name, name);
+        return prn_fail(
+            error, PRONY_INVALID_ARGUMENT,
+            "%s: input '%s': invalid value: its kind, type, rank or an extent is invalid, or its items are missing",
+            file->name, name);
     prony_status status = prn_port_accept(&file->graph.inputs[*index], value, &own, file->name, error);
     prn_dims_free(&own);
     if (status == PRONY_OK) status = prn_open_dims_check(session, *index, &value->shape, error);
@@ -196,10 +196,10 @@ static prony_status generate_input(prony_session *session, size_t index, const p
     prony_value like = {.kind = port->kind, .dtype = port->dtype, .shape = *shape};
     if (port->kind != PRONY_TENSOR || port->dtype == PRONY_STRING)
         return prn_fail(error, PRONY_UNSUPPORTED,
-                        "%s: input '%s': values are generated for tensors of numbers only; give one", file->name,
+                        "%s: input '%s': values can be generated for numeric tensors only; set one", file->name,
                         port->name);
     if (shape->rank < 0)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' declares no shape; give one (--shape %s=…)",
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: input '%s' declares no shape; set one (--shape %s=…)",
                         file->name, port->name, port->name);
     PRN_TRY(prn_open_dims_check(session, index, shape, error));
     PRN_TRY(session_inputs_reserve(session, input, &like, error));

@@ -7,7 +7,7 @@ prony_status prony_thread_pool_create(prony_thread_pool **out, int threads, pron
 {
     if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_thread_pool_create: an argument is NULL");
     if (threads < 0 || threads > PRN_MOST_THREADS - 1)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a pool has 0 (auto) to %d threads, not %d",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a pool of %d threads: wanted 0 (auto) to %d",
                         PRN_MOST_THREADS - 1, threads);
     prony_thread_pool *pool = prn_calloc(1, sizeof *pool);
     if (!pool) return prn_no_memory(error);

@@ -38,9 +38,9 @@ static prony_status begin_tuning(prony_session *session, prn_tuning **out, prony
         const prn_tune_key key = tune_key(session);
         PRN_TRY(prn_tuning_create(&session->tuning, error));
         if (session->precision == PRONY_PRECISION_FP32_STRICT)
-            prn_tuning_say(session->tuning, "fp32-strict takes its kernels by the problem alone");
+            prn_tuning_say(session->tuning, "fp32-strict chooses its kernels by the problem alone");
         else if (session->open_count)
-            prn_tuning_say(session->tuning, "plans for dimensions that change take their kernels by shapes");
+            prn_tuning_say(session->tuning, "plans for dynamic dimensions choose their kernels by shapes");
         else if (files)
             files->load(session->tuning, &key, session->options.tune == PRONY_TUNE_NO_CACHE);
     }
@@ -177,7 +177,7 @@ static prony_status tuned_plan_find_verdict(race *r, const char *program, prn_tu
     prony_status status = race_plans(r, verdict, &own);
     if (status == PRONY_CANCELLED) return prn_cancel_check(error);
     if (is_no_room(status)) {
-        prn_tuning_say(tuning, "not judged as a whole: %.200s", own.message);
+        prn_tuning_say(tuning, "not compared as a whole: %.200s", own.message);
         return PRONY_OK;
     }
     if (status != PRONY_OK) {
@@ -196,8 +196,8 @@ static prony_status tuned_plan_find_verdict(race *r, const char *program, prn_tu
 static const char *find_obstacle(const prn_plan *plan, uint64_t plan_bytes)
 {
     const uint64_t available = prn_machine_available_bytes();
-    if (has_users_operators(plan->program)) return "it has operators that were registered";
-    if (available && plan_bytes > available / 2) return "the machine has no memory for two plans";
+    if (has_users_operators(plan->program)) return "it has user-registered operators";
+    if (available && plan_bytes > available / 2) return "memory does not suffice for two plans";
     return NULL;
 }
 
@@ -213,7 +213,7 @@ static prony_status tuned_plan_judge(prony_session *session, prn_plan **plan, co
     prony_status status =
         obstacle ? PRONY_OK : tuned_plan_create(session, (*plan)->program, &options, &r.standard, &own);
     if (obstacle || is_no_room(status)) {
-        prn_tuning_say(options.tuning, "not judged as a whole: %.200s", obstacle ? obstacle : own.message);
+        prn_tuning_say(options.tuning, "not compared as a whole: %.200s", obstacle ? obstacle : own.message);
         return PRONY_OK;
     }
     if (status != PRONY_OK) {

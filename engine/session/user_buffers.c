@@ -23,7 +23,7 @@ static prony_status user_buffers_bind_input(prony_session *session, const char *
     PRN_TRY(prn_session_accept(session, name, value, &index, error));
     prn_session_input *input = &session->inputs[index];
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
-        return prn_fail(error, PRONY_UNSUPPORTED, "%s: input '%s': only tensors of numbers can be bound; set it",
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: input '%s': only numeric tensors can be bound; set it instead",
                         session->model->file->name, name);
     if (!value->data || !user_buffers_aligned(value->data, value->dtype)) {
         void *room;
@@ -77,7 +77,7 @@ prony_status prony_session_planned_output(const prony_session *session, size_t i
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_planned_output: an argument is NULL");
     const prn_cached_plan *current = session->current;
     const char *file = session->model->file->name;
-    if (!current) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: nothing is planned yet", file);
+    if (!current) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no plan exists yet", file);
     if (index >= current->program->output_count)
         return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: there is no output %zu; the model has %zu", file, index,
                         current->program->output_count);
@@ -184,12 +184,12 @@ static prony_status user_buffers_copy_of(const prony_session *session, size_t k,
     if (!*needed) return PRONY_OK;
     const char *name = session->model->file->graph.outputs[k].name;
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
-        return prn_fail(error, PRONY_UNSUPPORTED, "output '%s': only tensors of numbers can be written to bound bytes",
+        return prn_fail(error, PRONY_UNSUPPORTED, "output '%s': only numeric tensors can be written to bound bytes",
                         name);
     *copy = (lent_copy){output->user_bytes, value->data, prn_value_bytes(value)};
     if (copy->bytes > output->bytes)
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "output '%s' has %zu bytes; %zu are bound to it", name, copy->bytes,
-                        output->bytes);
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "output '%s' has %zu bytes, but %zu are bound to it", name,
+                        copy->bytes, output->bytes);
     return PRONY_OK;
 }
 
@@ -205,7 +205,7 @@ static prony_status check_views(const prony_session *session, const lent_copy *c
         for (size_t c = 0; c < count; c++)
             if (overlap(value->data, bytes, copies[c].to, copies[c].bytes))
                 return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                                "output '%s' lies in the bytes of an input that another output is bound onto",
+                                "output '%s' overlaps an input that another output is bound onto",
                                 session->model->file->graph.outputs[k].name);
     }
     return PRONY_OK;

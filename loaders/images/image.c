@@ -61,7 +61,7 @@ prony_status prn_image_decode(prn_image *out, const uint8_t *data, size_t size, 
     if (other)
         return prn_fail(error, PRONY_UNSUPPORTED, "a %s image; this build reads %s", other,
                         *prn_image_formats() ? prn_image_formats() : "none");
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "neither a PNG nor a JPEG image");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "not a PNG or JPEG image");
 }
 
 static bool image_is_channels(int64_t extent)
@@ -77,7 +77,7 @@ prony_status prn_image_from_array(prn_image *out, const uint8_t *data, const pro
     if (shape->rank != 2 && !last && !first) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prn_fail(error, PRONY_SHAPE_MISMATCH,
-                        "%s is no image: [H, W], [H, W, C] or [C, H, W] with 1 or 3 channels",
+                        "%s is not an image: wanted [H, W], [H, W, C] or [C, H, W] with 1 or 3 channels",
                         prn_shape_text(shape, text));
     }
     int channels = (int)(last ? d[2] : first ? d[0] : 1);

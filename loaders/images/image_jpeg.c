@@ -64,7 +64,7 @@ static void watched(j_common_ptr jpeg)
 {
     decoder *d = jpeg->client_data;
     if (d->jpeg.input_scan_number > MOST_SCANS)
-        image_jpeg_stop(d, prn_fail(d->error, PRONY_LIMIT, "a JPEG of more than %d scans", MOST_SCANS));
+        image_jpeg_stop(d, prn_fail(d->error, PRONY_LIMIT, "a JPEG with more than %d scans", MOST_SCANS));
 }
 
 static void check_size(decoder *d)
@@ -152,7 +152,7 @@ prony_status prn_jpeg_decode(prn_image *out, const uint8_t *data, size_t size, u
 prony_status prn_jpeg_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
 {
     (void)out, (void)data, (void)size, (void)max_pixels;
-    return prn_fail(error, PRONY_UNSUPPORTED, "a JPEG image, and this build has no libjpeg (PRONY_JPEG)");
+    return prn_fail(error, PRONY_UNSUPPORTED, "a JPEG image, but this build has no libjpeg (PRONY_JPEG)");
 }
 
 #endif

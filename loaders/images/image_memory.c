@@ -18,7 +18,7 @@ prony_status prn_image_reserve(prn_image *image, int64_t height, int64_t width, 
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "an image of %lld x %lld pixels and %d channels",
                         (long long)width, (long long)height, channels);
     if (!prn_mul_u64(&pixels, (uint64_t)height, (uint64_t)width) || pixels > limit || pixels > PTRDIFF_MAX / 3)
-        return prn_fail(error, PRONY_LIMIT, "an image of %lld x %lld pixels; %llu are the most that is accepted",
+        return prn_fail(error, PRONY_LIMIT, "an image of %lld x %lld pixels exceeds the limit of %llu pixels",
                         (long long)width, (long long)height, (unsigned long long)limit);
     uint8_t *plane = prn_alloc((size_t)pixels * (size_t)channels);
     if (!plane) return prn_no_memory(error);

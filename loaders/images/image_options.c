@@ -123,8 +123,7 @@ static prony_status parse_word(prony_image_options *o, char *word, prony_error *
     char *value = strchr(word, '=');
     memcpy(whole, word, strlen(word) + 1);
     if (!value) {
-        if (!parse_normalize(o, word))
-            return wrong(error, whole, "KEY=VALUE is expected, or one of imagenet, 0..1, -1..1, 0..255");
+        if (!parse_normalize(o, word)) return wrong(error, whole, "wanted KEY=VALUE, imagenet, 0..1, -1..1 or 0..255");
         if (o->normalize == PRONY_NORMALIZE_IMAGENET) o->resize = PRONY_IMAGE_RESIZE_MARGIN;
         return PRONY_OK;
     }
@@ -147,7 +146,7 @@ static prony_status parse_word(prony_image_options *o, char *word, prony_error *
         o->layout = flag ? PRONY_LAYOUT_NHWC : PRONY_LAYOUT_NCHW;
         return known ? PRONY_OK : wrong(error, whole, "layout=nchw or nhwc");
     }
-    return wrong(error, whole, "there are resize, crop, filter, normalize, mean, std, channels and layout");
+    return wrong(error, whole, "unknown key; known: resize, crop, filter, normalize, mean, std, channels and layout");
 }
 
 prony_status prony_image_options_parse(prony_image_options *out, const char *text, prony_error *error)

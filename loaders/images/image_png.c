@@ -92,7 +92,7 @@ static void image_png_read_image(decoder *d)
                                 -1); /* text and profiles may be decompression bombs too */
     png_set_read_fn(d->png, d, image_png_read_bytes);
     png_read_info(d->png, d->info);
-    if (!can_hold(d)) png_error(d->png, "it is too short for the size that it claims");
+    if (!can_hold(d)) png_error(d->png, "it is too short for its declared size");
     set_transforms(d);
     int64_t height = png_get_image_height(d->png, d->info), width = png_get_image_width(d->png, d->info);
     int channels = png_get_channels(d->png, d->info);
@@ -137,7 +137,7 @@ prony_status prn_png_decode(prn_image *out, const uint8_t *data, size_t size, ui
 prony_status prn_png_decode(prn_image *out, const uint8_t *data, size_t size, uint64_t max_pixels, prony_error *error)
 {
     (void)out, (void)data, (void)size, (void)max_pixels;
-    return prn_fail(error, PRONY_UNSUPPORTED, "a PNG image, and this build has no libpng (PRONY_PNG)");
+    return prn_fail(error, PRONY_UNSUPPORTED, "a PNG image, but this build has no libpng (PRONY_PNG)");
 }
 
 #endif

@@ -20,7 +20,7 @@ static prony_status no_image(const prony_value_info *port, const char *why, pron
 {
     prony_value declared = {.kind = port->kind, .dtype = port->dtype, .shape = port->shape};
     char text[PRN_SHAPE_TEXT_BYTES];
-    return prn_fail(error, PRONY_SHAPE_MISMATCH, "input '%s' is %s and takes no image: %s", port->name,
+    return prn_fail(error, PRONY_SHAPE_MISMATCH, "input '%s' is %s and cannot take an image: %s", port->name,
                     prn_value_text(&declared, text), why);
 }
 
@@ -40,9 +40,9 @@ prony_status prn_image_target_make(prn_image_target *out, const prony_value_info
 {
     int rank = port->shape.rank;
     *out = (prn_image_target){.value = {.kind = PRONY_TENSOR, .dtype = port->dtype, .shape = port->shape}, .batch = 1};
-    if (port->kind != PRONY_TENSOR) return no_image(port, "it is no tensor", error);
+    if (port->kind != PRONY_TENSOR) return no_image(port, "it is not a tensor", error);
     if (port->dtype != PRONY_FLOAT32 && port->dtype != PRONY_FLOAT64 && port->dtype != PRONY_UINT8)
-        return no_image(port, "pixels are float32, float64 or uint8", error);
+        return no_image(port, "pixels must be float32, float64 or uint8", error);
     if (rank < 0) { /* [N, 3, H, W] is assumed */
         out->value.shape = (prony_shape){4, {-1, -1, -1, -1}};
         rank = 4;
@@ -50,7 +50,7 @@ prony_status prn_image_target_make(prn_image_target *out, const prony_value_info
     if (rank != 3 && rank != 4) return no_image(port, "images have 3 or 4 dimensions", error);
     int64_t *dim = out->value.shape.dim + (rank - 3);
     if (!find_channels(dim, options->layout, &out->channels_last))
-        return no_image(port, "1 or 3 channels are expected (layout=nchw, layout=nhwc)", error);
+        return no_image(port, "wanted 1 or 3 channels (layout=nchw, layout=nhwc)", error);
     if (rank == 4 && dim[-1] == 0) return no_image(port, "its first dimension is 0", error);
     if (rank == 4 && dim[-1] < 0) dim[-1] = 1;
     if (rank == 4) out->batch = dim[-1];
@@ -123,14 +123,14 @@ prony_status prn_image_fit(prn_image_window *out, prn_image_target *target, cons
         return prn_fail(error, PRONY_LIMIT, "resizing %lld x %lld pixels gives %lld x %lld", (long long)image->width,
                         (long long)image->height, (long long)out->width, (long long)out->height);
     if (out->rows > out->height || out->columns > out->width)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH,
-                        "an image of height %lld and width %lld has no part of %lld x %lld; resize=… makes it larger",
-                        (long long)out->height, (long long)out->width, (long long)out->rows, (long long)out->columns);
+        return prn_fail(
+            error, PRONY_SHAPE_MISMATCH,
+            "an image of height %lld and width %lld is smaller than the crop of %lld x %lld; enlarge it with resize=…",
+            (long long)out->height, (long long)out->width, (long long)out->rows, (long long)out->columns);
     if ((target->height >= 0 && target->height != out->rows) || (target->width >= 0 && target->width != out->columns))
-        return prn_fail(error, PRONY_SHAPE_MISMATCH,
-                        "it comes out %lld high and %lld wide, where %lld x %lld is wanted (resize=…, crop=…)",
-                        (long long)out->rows, (long long)out->columns, (long long)target->height,
-                        (long long)target->width);
+        return prn_fail(
+            error, PRONY_SHAPE_MISMATCH, "the image is %lld high and %lld wide, wanted %lld x %lld (resize=…, crop=…)",
+            (long long)out->rows, (long long)out->columns, (long long)target->height, (long long)target->width);
     out->top = centre(out->height, out->rows);
     out->left = centre(out->width, out->columns);
     target->height = out->rows;

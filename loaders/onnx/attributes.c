@@ -52,7 +52,7 @@ static prony_status attributes_head_read(prn_reader *reader, prn_wire wire, prn_
         if (present[places[t].field]) type = (int64_t)t;
     }
     if (type <= PRN_ATTR_UNDEFINED || type >= (int64_t)TYPE_COUNT) {
-        return prn_fail(reader->error, PRONY_INVALID_MODEL, "attribute type %lld is not known", (long long)type);
+        return prn_fail(reader->error, PRONY_INVALID_MODEL, "unknown attribute type %lld", (long long)type);
     }
     out->type = (prn_attr_type)type;
     if (out->reference && !out->reference[0]) out->reference = NULL;

@@ -31,7 +31,7 @@ static prony_status number_parse(prn_span text, const char *key, uint64_t *out, 
     }
     if (!good) {
         int shown = text.size < 32 ? (int)text.size : 32;
-        return prn_fail(error, PRONY_INVALID_MODEL, "external data: %s '%.*s' is no byte count", key, shown,
+        return prn_fail(error, PRONY_INVALID_MODEL, "external data: %s '%.*s' is not a byte count", key, shown,
                         shown ? (const char *)text.data : "");
     }
     *out = value;
@@ -138,8 +138,7 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
     const char *location;
     PRN_TRY(prn_name_read(reader, &location, where.location, "external data location"));
     if (where.has_length && where.length != bytes) {
-        return prn_fail(error, PRONY_INVALID_MODEL,
-                        "external data: length is %llu bytes where type and shape need %llu",
+        return prn_fail(error, PRONY_INVALID_MODEL, "external data: length is %llu bytes, but type and shape need %llu",
                         (unsigned long long)where.length, (unsigned long long)bytes);
     }
     if (strncmp(location, "./", 2) == 0) location += 2;
@@ -151,8 +150,8 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
             "external data: " PRN_NAME " is a Git LFS pointer; fetch it: git lfs install, then git lfs pull", location);
     if (where.offset > map->size || bytes > map->size - where.offset) {
         return prn_fail(error, PRONY_INVALID_MODEL,
-                        "external data: " PRN_NAME " has %zu bytes; %llu at offset %llu are needed", location,
-                        map->size, (unsigned long long)bytes, (unsigned long long)where.offset);
+                        "external data: " PRN_NAME " has %zu bytes, but needs %llu at offset %llu", location, map->size,
+                        (unsigned long long)bytes, (unsigned long long)where.offset);
     }
     *out = (prn_span){map->data + where.offset, (size_t)bytes};
     return PRONY_OK;

@@ -29,7 +29,7 @@ static const kind kinds[] = {
     {257, MAGIC("ustar"), "a tar archive", "unpack it first (tar xf)"},
     {4, MAGIC("TFL3"), "a TensorFlow Lite model",
      "convert it: python -m tf2onnx.convert --tflite FILE --output model.onnx"},
-    {4, MAGIC("ORTM"), "a model in ONNX Runtime's own format (.ort)", "take the .onnx file that it was made of"},
+    {4, MAGIC("ORTM"), "a model in ONNX Runtime's own format (.ort)", "use the .onnx file that it was made from"},
     {0, MAGIC("GGUF"), "a GGUF file of weights for llama.cpp", "export the model to ONNX from its framework"},
     {0, MAGIC("\x89HDF\r\n"), "an HDF5 file, as Keras saves models",
      "load it in Keras and export it: python -m tf2onnx.convert, or model.export(format=\"onnx\")"},
@@ -40,7 +40,7 @@ static const kind kinds[] = {
      MAGIC("\x7f"
            "ELF"),
      "a program or library", "give the .onnx file"},
-    {0, MAGIC("7767517\n"), "the text of an ncnn model", "take the ONNX file that it was made of"},
+    {0, MAGIC("7767517\n"), "the text of an ncnn model", "use the ONNX file that it was made from"},
     {0, MAGIC("%PDF"), "a PDF document", "give the .onnx file"},
 };
 
@@ -93,12 +93,12 @@ static const kind *text_kind(const char *head, size_t size)
 {
     static const kind report = {
         0, NULL, 0, "a report of Prony",
-        "prony inspect, compare, check, metrics and recommend take a report; this needs a model"};
+        "prony inspect, compare, check, metrics and recommend read a report; this command needs a model"};
     static const kind json = {0, NULL, 0, "JSON", "it describes a model at most; give the .onnx file"};
     static const kind html = {0, NULL, 0, "a web page",
-                              "the download gave the page about the file; take the link to the file itself (\"raw\", "
+                              "the link leads to a page about the file; use the link to the file itself (\"raw\", "
                               "\"download\", \"resolve\")"};
-    static const kind openvino = {0, NULL, 0, "an OpenVINO model (.xml)", "take the ONNX file that it was made of"};
+    static const kind openvino = {0, NULL, 0, "an OpenVINO model (.xml)", "use the ONNX file that it was made from"};
     static const kind text = {0, NULL, 0, "text", "give the .onnx file"};
     const char *at = head;
     size_t left = size;
@@ -124,7 +124,7 @@ static bool is_safetensors(const char *data, size_t size)
 static const kind *model_kind(const char *name, const char *head, size_t size, size_t whole)
 {
     static const kind safetensors = {
-        0, NULL, 0, "a safetensors file, which holds weights alone",
+        0, NULL, 0, "a safetensors file, which holds only weights",
         "export the model to ONNX from its framework (optimum-cli export onnx, torch.onnx.export)"};
     static const kind pickle = {0, NULL, 0, "a Python pickle (PyTorch, scikit-learn)",
                                 "load it in Python and export it: torch.onnx.export, or skl2onnx.to_onnx"};
@@ -134,8 +134,7 @@ static const kind *model_kind(const char *name, const char *head, size_t size, s
     static const kind saved = {
         0, NULL, 0, "a TensorFlow SavedModel",
         "convert its folder: python -m tf2onnx.convert --saved-model FOLDER --output model.onnx"};
-    static const kind coreml = {0, NULL, 0, "a Core ML model",
-                                "take the model that it was made of, and export that to ONNX"};
+    static const kind coreml = {0, NULL, 0, "a Core ML model", "export the model that it was made from to ONNX"};
     if (is_safetensors(head, whole)) return &safetensors;
     if (size > 2 && (unsigned char)head[0] == 0x80 && head[1] >= 2 && head[1] <= 5) return &pickle;
     if (ends(name, ".mlmodel") || contains(head, size, "com.apple.coreml") || contains(head, size, "coremltools"))
@@ -170,8 +169,8 @@ static void explain_pointer(prony_error *error, const char *name, const char *da
         bytes = bytes * 10 + (unsigned long long)(*line - '0');
     if (bytes) snprintf(of, sizeof of, " of %llu bytes", bytes);
     prn_fail(error, PRONY_INVALID_MODEL,
-             "%.400s: is a Git LFS pointer, which stands for the model%s; fetch it: git lfs install, then git lfs pull",
-             name, of);
+             "%.400s: is a Git LFS pointer instead of the model%s; fetch it: git lfs install, then git lfs pull", name,
+             of);
 }
 
 /* Explains a truncated model: it ends inside of an outermost field. Names field and missing bytes. */
@@ -187,9 +186,8 @@ static bool explain_cut(prony_error *error, const char *name, const char *data, 
     if (!wire.damage || !fields || data[0] != 8) return false;
     if (!strstr(wire.damage, "past the end") && !strstr(wire.damage, "truncated")) return false;
     prn_fail(error, PRONY_INVALID_MODEL,
-             "%.400s: byte %zu, field %u: %s: these %zu bytes are the beginning of a longer file, of an interrupted "
-             "download "
-             "or copy perhaps; get it again",
+             "%.400s: byte %zu, field %u: %s: the file ends after %zu bytes and is incomplete, perhaps from an "
+             "interrupted download or copy; get it again",
              name, (size_t)(wire.damage_at - wire.origin), wire.damage_field, wire.damage, size);
     return true;
 }
@@ -207,5 +205,5 @@ void prn_file_kind_explain(prony_error *error, const char *name, const void *dat
     }
     if (explain_cut(error, name, data, size)) return;
     const kind *k = find_kind(name, data, size);
-    if (k) prn_fail(error, PRONY_INVALID_MODEL, "%.400s: is no ONNX model but %s; %s", name, k->what, k->advice);
+    if (k) prn_fail(error, PRONY_INVALID_MODEL, "%.400s: is not an ONNX model but %s; %s", name, k->what, k->advice);
 }

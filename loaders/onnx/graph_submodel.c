@@ -58,15 +58,14 @@ static prony_status check_name(const cutter *c, const char *name, bool output)
     const prn_name_entry *found = graph_submodel_find(c, name);
     if (!found)
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
-                        "%.300s: no tensor of the main graph is called " PRN_NAME
-                        " (what lies inside of a subgraph or a "
-                        "function cannot be cut)",
+                        "%.300s: the main graph has no tensor " PRN_NAME
+                        " (tensors inside a subgraph or function cannot be cut)",
                         c->file->name, name);
     if (found->kind == KIND_INITIALIZER)
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT, "%.300s: " PRN_NAME " is a constant", c->file->name, name);
     if (output && found->kind != KIND_NODE)
         return prn_fail(c->error, PRONY_INVALID_ARGUMENT,
-                        "%.300s: " PRN_NAME " is an input of the model: no node makes it", c->file->name, name);
+                        "%.300s: " PRN_NAME " is an input of the model, so no node makes it", c->file->name, name);
     return PRONY_OK;
 }
 
@@ -304,7 +303,7 @@ static prony_status graph_submodel_put_model(cutter *c, prn_proto *model)
             prony_status status = graph_submodel_put_graph(c, &graph, prn_wire_enter(&wire, &field));
             if (status == PRONY_OK && graph.size >= PRN_LARGEST_PROTOBUF)
                 status = prn_fail(c->error, PRONY_UNSUPPORTED,
-                                  "%.300s: the part has 2 GiB or more, and one file of ONNX cannot", c->file->name);
+                                  "%.300s: the submodel has 2 GiB or more, the limit of one ONNX file", c->file->name);
             if (status == PRONY_OK) prn_proto_put_message(model, PRN_MODEL_GRAPH, &graph);
             prn_free(graph.data);
             PRN_TRY(status);

@@ -226,9 +226,9 @@ static prony_status header_read(prn_reader *reader, prn_wire wire, prn_model_fil
     PRN_TRY(prn_wire_check(&wire, reader->error));
     if (file->ir_version >= OLDEST_IR_VERSION) return PRONY_OK;
     if (file->ir_version == 0)
-        return prn_fail(reader->error, PRONY_INVALID_MODEL, "no IR version, so this is no ONNX model");
+        return prn_fail(reader->error, PRONY_INVALID_MODEL, "not an ONNX model: it has no IR version");
     return prn_fail(reader->error, file->ir_version > 0 ? PRONY_UNSUPPORTED : PRONY_INVALID_MODEL,
-                    "IR version %lld where at least %d is needed", (long long)file->ir_version, OLDEST_IR_VERSION);
+                    "IR version %lld, wanted at least %d", (long long)file->ir_version, OLDEST_IR_VERSION);
 }
 
 static prony_status model_read(prn_reader *reader, prn_wire wire, prn_model_file *file)
@@ -238,7 +238,7 @@ static prony_status model_read(prn_reader *reader, prn_wire wire, prn_model_file
     PRN_TRY(header_read(reader, wire, file));
     reader->ir_version = file->ir_version;
     if (counts[MODEL_GRAPH] != 1) {
-        return prn_fail(reader->error, PRONY_INVALID_MODEL, "it has %zu graphs where 1 is needed", counts[MODEL_GRAPH]);
+        return prn_fail(reader->error, PRONY_INVALID_MODEL, "it has %zu graphs, wanted 1", counts[MODEL_GRAPH]);
     }
     if (!counts[MODEL_OPSET]) return prn_fail(reader->error, PRONY_INVALID_MODEL, "it imports no opset");
     PRN_TRY(opset_list_read(reader, wire, MODEL_OPSET, counts[MODEL_OPSET], &file->opsets, &file->opset_count));
@@ -295,8 +295,8 @@ static prony_status refuse_folder(const char *path, prony_error *error)
         status = prn_fail(error, PRONY_IO_ERROR, "'%.400s' is a folder; the model in it is %.400s%s%.200s", path, path,
                           slash, found);
     else if (status == PRONY_OK)
-        status = prn_fail(error, PRONY_IO_ERROR,
-                          "'%.400s' is a folder, and no .onnx file lies in it; give the model's file", path);
+        status =
+            prn_fail(error, PRONY_IO_ERROR, "'%.400s' is a folder without an .onnx file; give the model's file", path);
     prn_bump_release(&pool);
     return status;
 }

@@ -78,7 +78,7 @@ static prony_status copy_value(prony_value *out, const prony_value *from, int de
     if (from->kind == PRONY_TENSOR) return prn_owned_copy(from, out, error);
     if (depth >= PRN_MAX_NESTING || (from->count && !from->items) ||
         (from->kind == PRONY_OPTIONAL && from->count > 1)) {
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a sequence or optional without its items, or nested too deep");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a sequence or optional has no items, or is nested too deep");
     }
     *out = (prony_value){.kind = from->kind, .dtype = from->dtype, .shape = prn_shape_unknown()};
     if (!from->count) return PRONY_OK;

@@ -58,7 +58,7 @@ static prony_status check_parts(const sparse *parts, prony_error *error)
                         prony_dtype_name(values->dtype));
     }
     if (values->shape.rank != 1) {
-        return prn_fail(error, PRONY_INVALID_MODEL, "its values have rank %d where 1 is needed", values->shape.rank);
+        return prn_fail(error, PRONY_INVALID_MODEL, "its values have rank %d, wanted 1", values->shape.rank);
     }
     if (!parts->has_indices && values->shape.dim[0] == 0) return PRONY_OK;
     bool fits = parts->has_indices && indices->dtype == PRONY_INT64 && indices->shape.rank >= 1 &&
@@ -99,7 +99,7 @@ static prony_status sparse_tensor_read_checked(prn_reader *reader, prn_wire wire
     out->aligned = true;
     if (out->bytes > PRN_SPARSE_LIMIT_BYTES - reader->sparse_bytes) {
         char text[PRN_SHAPE_TEXT_BYTES];
-        return prn_fail(error, PRONY_LIMIT, "%s takes the model's sparse tensors above %llu dense bytes",
+        return prn_fail(error, PRONY_LIMIT, "%s makes the model's sparse tensors exceed %llu dense bytes",
                         prn_value_text(&out->value, text), (unsigned long long)PRN_SPARSE_LIMIT_BYTES);
     }
     reader->sparse_bytes += out->bytes;

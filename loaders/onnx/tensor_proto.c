@@ -117,7 +117,7 @@ static prony_status tensor_proto_head_read(prn_wire wire, tensor_head *head, pro
             head->dtype = prn_wire_int(&wire, &field);
             break;
         case 3:
-            return prn_fail(error, PRONY_UNSUPPORTED, "tensors cut into segments are not supported");
+            return prn_fail(error, PRONY_UNSUPPORTED, "segmented tensors are not supported");
         case FLOAT_DATA:
         case INT32_DATA:
         case STRING_DATA:
@@ -254,13 +254,13 @@ static prony_status read_data(prn_reader *reader, prn_wire wire, const tensor_he
             return prn_fail(error, PRONY_INVALID_MODEL, "both raw_data and %s are given",
                             tensor_proto_name_of(how->field));
         if (head->raw.size != out->bytes) {
-            return prn_fail(error, PRONY_INVALID_MODEL, "raw_data has %zu bytes where type and shape need %llu",
+            return prn_fail(error, PRONY_INVALID_MODEL, "raw_data has %zu bytes, but type and shape need %llu",
                             head->raw.size, (unsigned long long)out->bytes);
         }
         return tensor_proto_take(reader, out, head->raw);
     }
     if (entries != out->bytes / how->width) {
-        return prn_fail(error, PRONY_INVALID_MODEL, "%s has %zu entries where type and shape need %llu",
+        return prn_fail(error, PRONY_INVALID_MODEL, "%s has %zu entries, but type and shape need %llu",
                         tensor_proto_name_of(how->field), entries, (unsigned long long)(out->bytes / how->width));
     }
     bool plain = how->field == FLOAT_DATA || how->field == DOUBLE_DATA;
@@ -290,7 +290,7 @@ static prony_status tensor_proto_read_checked(prn_reader *reader, prn_wire wire,
     PRN_TRY(tensor_proto_head_read(wire, &head, error));
     if (head.dtype == PRONY_UNDEFINED) return prn_fail(error, PRONY_INVALID_MODEL, "it has no element type");
     if (head.dtype < 0 || head.dtype >= PRONY_DTYPE_COUNT) {
-        return prn_fail(error, PRONY_UNSUPPORTED, "element type %lld is not known", (long long)head.dtype);
+        return prn_fail(error, PRONY_UNSUPPORTED, "unknown element type %lld", (long long)head.dtype);
     }
     out->value = (prony_value){.kind = PRONY_TENSOR, .dtype = (prony_dtype)head.dtype, .shape = head.shape};
     out->bytes = prn_value_bytes(&out->value);

@@ -45,7 +45,7 @@ static prony_status tensor_type_read(prn_reader *reader, prn_wire wire, prn_port
         if (field.number == 1) {
             int64_t dtype = prn_wire_int(&wire, &field);
             if (dtype < 0 || dtype >= PRONY_DTYPE_COUNT) {
-                return prn_fail(reader->error, PRONY_UNSUPPORTED, "element type %lld is not known", (long long)dtype);
+                return prn_fail(reader->error, PRONY_UNSUPPORTED, "unknown element type %lld", (long long)dtype);
             }
             out->dtype = (prony_dtype)dtype;
         } else if (field.number == 2) {

@@ -54,9 +54,9 @@ prony_status prn_inflate(uint8_t *out, size_t out_size, const uint8_t *in, size_
     if (code == Z_STREAM_END && given == out_size) return PRONY_OK;
     if (code == Z_MEM_ERROR) return prn_no_memory(error);
     if (given > out_size || code == Z_STREAM_END)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "compressed data does not have the %zu bytes that it claims",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "compressed data does not have the declared %zu bytes",
                         out_size);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "damaged compressed data behind byte %zu of %zu", taken, in_size);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "damaged compressed data after byte %zu of %zu", taken, in_size);
 }
 
 bool prn_crc_matches(const uint8_t *data, size_t size, uint32_t crc)
@@ -76,7 +76,7 @@ prony_status prn_inflate(uint8_t *out, size_t out_size, const uint8_t *in, size_
 {
     (void)out, (void)out_size, (void)in, (void)in_size;
     return prn_fail(error, PRONY_UNSUPPORTED,
-                    "it is compressed, and this build has no zlib (PRONY_ZLIB); numpy.savez does not compress");
+                    "it is compressed, but this build has no zlib (PRONY_ZLIB); numpy.savez does not compress");
 }
 
 bool prn_crc_matches(const uint8_t *data, size_t size, uint32_t crc)

@@ -159,7 +159,7 @@ static prony_status parse_dictionary(header *h, prony_error *error)
         (void)npy_take(h, ',');
     }
     if (h->has_type && h->has_order && h->has_shape) return PRONY_OK;
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "the .npy header lacks descr, fortran_order or shape");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "the .npy header needs descr, fortran_order and shape");
 }
 
 /* Column-major elements into the row-major value. */
@@ -259,7 +259,7 @@ static size_t format_header(char text[1024], const char *descr, const prony_shap
 prony_status prn_value_file_save_npy(const prony_value *value, const char *path, prony_error *error)
 {
     if (value->kind != PRONY_TENSOR) {
-        return prn_fail(error, PRONY_UNSUPPORTED, "'%.400s': only tensors have an .npy form", path);
+        return prn_fail(error, PRONY_UNSUPPORTED, "'%.400s': only tensors can be saved as .npy", path);
     }
     size_t bytes = prn_value_bytes(value);
     if (value->layout || bytes == SIZE_MAX || (bytes && !value->data)) {

@@ -104,7 +104,8 @@ static bool read_zip64(member *m, const uint8_t *extra, size_t size)
 
 static prony_status read_entry(prn_npz *npz, const uint8_t *at, size_t left, size_t *taken, prony_error *error)
 {
-    if (left < ENTRY_BYTES || npz_get(at, 4) != 0x02014b50) return damaged(error, "an entry of its directory is none");
+    if (left < ENTRY_BYTES || npz_get(at, 4) != 0x02014b50)
+        return damaged(error, "an entry of its directory is invalid");
     size_t name = (size_t)npz_get(at + 28, 2), extra = (size_t)npz_get(at + 30, 2);
     *taken = ENTRY_BYTES + name + extra + (size_t)npz_get(at + 32, 2);
     if (*taken > left) return damaged(error, "an entry of its directory is cut short");
@@ -190,14 +191,14 @@ static prony_status find_data(const uint8_t **out, const prn_npz *npz, const mem
 
 static prony_status npz_parse(prony_value *out, const uint8_t *data, size_t size, uint32_t crc, prony_error *error)
 {
-    if (!prn_crc_matches(data, size, crc)) return damaged(error, "its bytes do not have the checksum they should");
+    if (!prn_crc_matches(data, size, crc)) return damaged(error, "its checksum does not match its bytes");
     return prn_npy_parse(out, data, size, error);
 }
 
 static prony_status read_deflated(prony_value *out, const member *m, const uint8_t *data, prony_error *error)
 {
     if (m->bytes / PRN_INFLATE_RATIO > m->stored_bytes)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%llu bytes cannot hold the %llu that it claims",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%llu bytes cannot hold the declared %llu",
                         (unsigned long long)m->stored_bytes, (unsigned long long)m->bytes);
     uint8_t *plain = prn_alloc((size_t)m->bytes + 1);
     if (!plain) return prn_no_memory(error);
@@ -213,8 +214,8 @@ static prony_status read_member(prony_value *out, const prn_npz *npz, const memb
     PRN_TRY(find_data(&data, npz, m, error));
     if (m->method == DEFLATED) return read_deflated(out, m, data, error);
     if (m->method != STORED)
-        return prn_fail(error, PRONY_UNSUPPORTED, "compression method %u; stored and deflated arrays are read",
-                        m->method);
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "compression method %u is not supported; stored and deflated arrays are", m->method);
     if (m->stored_bytes != m->bytes) return damaged(error, "a stored array has two sizes");
     return npz_parse(out, data, (size_t)m->bytes, m->crc, error);
 }
@@ -247,9 +248,9 @@ static prony_status find_array(size_t *out, const prn_npz *npz, const char *name
     }
     const char *held = npz->count ? names : "none";
     if (name)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': there is no array '%.100s'; it has %s", npz->path,
-                        name, held);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': one array is expected; it has %s", npz->path, held);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': unknown array '%.100s'; it has %s", npz->path, name,
+                        held);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%.400s': wanted one array; it has %s", npz->path, held);
 }
 
 prony_status prn_npz_load(prony_value **out, const char *path, const char *name, prony_error *error)

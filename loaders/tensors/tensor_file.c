@@ -94,7 +94,7 @@ static prony_status raw_parse(prony_value *out, const prn_map *map, const prony_
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s has no raw form", prn_value_text(type, text));
     }
     if (prn_value_bytes(type) != map->size) {
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the file has %zu bytes where %s needs %zu", map->size,
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the file has %zu bytes, but %s needs %zu", map->size,
                         prn_value_text(type, text), prn_value_bytes(type));
     }
     PRN_TRY(prn_owned_tensor(out, type->dtype, &type->shape, 0, error));

@@ -71,7 +71,7 @@ static prony_status view_of(const prony_context *context, size_t input, const pr
     int64_t stride[PRONY_MAX_RANK];
     if (rank != context->inputs[Q]->shape.rank)
         return attention_op_refuse(context, input, "Q, K and V must have the same rank");
-    if (!is_permutation(perm, rank)) return attention_op_refuse(context, input, "whose rank its perm does not fit");
+    if (!is_permutation(perm, rank)) return attention_op_refuse(context, input, "but its perm does not fit that rank");
     prn_shape_strides(&value->shape, stride);
     out->data = value->data;
     for (int d = 0; d < 4; d++) {
@@ -105,7 +105,8 @@ static prony_status view_result(const prony_context *context, attention *at, pro
     const int64_t dim[4] = {at->batch, at->heads, at->rows, at->width};
     int64_t stride[PRONY_MAX_RANK];
     if (!is_permutation(&params->y_perm, rank) || source_dim(&params->y_perm, rank, 3) != rank - 1)
-        return prony_fail(context, PRONY_INVALID_MODEL, "y_perm is no permutation that leaves the last axis in place");
+        return prony_fail(context, PRONY_INVALID_MODEL,
+                          "y_perm is not a permutation that leaves the last axis in place");
     *shape = (prony_shape){.rank = rank};
     for (int d = 0; d < rank; d++) {
         const int from = source_dim(&params->y_perm, rank, d + missing) + missing;
@@ -133,8 +134,8 @@ static prony_status attention_op_read_node(const prony_context *context, attenti
     const bool same = at->k.dim[0] == at->batch && at->v.dim[0] == at->batch && at->k.dim[1] == at->heads &&
                       at->v.dim[1] == at->heads;
     if (!same) return attention_op_refuse(context, K, "Q, K and V differ in batch or heads");
-    if (at->k.dim[3] != at->depth) return attention_op_refuse(context, K, "its last axis is not Q's");
-    if (at->v.dim[2] != at->keys) return attention_op_refuse(context, V, "its rows are not K's");
+    if (at->k.dim[3] != at->depth) return attention_op_refuse(context, K, "its last axis differs from Q's");
+    if (at->v.dim[2] != at->keys) return attention_op_refuse(context, V, "its rows differ from K's");
     PRN_TRY(view_mask(context, at));
     return view_result(context, at, y);
 }

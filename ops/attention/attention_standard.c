@@ -88,7 +88,8 @@ static prony_status read_heads(const prony_context *context, size_t input, int64
 static prony_status standard_attention_read_past(const prony_context *context, attention *at)
 {
     const prony_value *key = prn_input(context, PAST_KEY), *value = prn_input(context, PAST_VALUE);
-    if (!key != !value) return prony_fail(context, PRONY_INVALID_MODEL, "past keys and past values come together");
+    if (!key != !value)
+        return prony_fail(context, PRONY_INVALID_MODEL, "past keys and past values must be given together");
     if (!key) return PRONY_OK;
     const int64_t past = key->shape.rank == 4 ? key->shape.dim[2] : 0;
     const prony_shape keys = {4, {at->batch, at->kv_heads, past, at->depth}};

@@ -60,7 +60,7 @@ static prony_status split_widths(const prony_context *context, const prn_mha_nod
         sum += widths[i];
     }
     if (sum == columns && widths[0] == widths[1]) return PRONY_OK;
-    return contrib_attention_refuse(context, PRN_MHA_WEIGHTS, "whose columns are not those of Q, K and V");
+    return contrib_attention_refuse(context, PRN_MHA_WEIGHTS, "with other columns than Q, K and V");
 }
 
 static prony_status contrib_attention_read_past(const prony_context *context, size_t input, prn_mha_node *n, bool pair,
@@ -99,7 +99,7 @@ prony_status prn_mha_read_attention(const prony_context *context, prn_mha_node *
     const int64_t *x = context->inputs[PRN_MHA_INPUT]->shape.dim, *w = context->inputs[PRN_MHA_WEIGHTS]->shape.dim;
     int64_t widths[3];
     if (w[0] != x[2])
-        return contrib_attention_refuse(context, PRN_MHA_WEIGHTS, "whose rows are not the input's columns");
+        return contrib_attention_refuse(context, PRN_MHA_WEIGHTS, "with other rows than the input's columns");
     const prony_value *bias = prn_input(context, PRN_MHA_BIAS);
     if (bias && !shape_is(bias, 1, (const int64_t[]){w[1]}))
         return contrib_attention_refuse(context, PRN_MHA_BIAS, "wanted the weights' columns");

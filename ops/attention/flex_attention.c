@@ -30,7 +30,7 @@ static prony_status flex_check(const prony_context *context)
     const int64_t precision = ((const flex_params *)context->params)->softmax_precision;
     if (precision == PRN_ABSENT) return PRONY_OK;
     if (precision > 0 && precision < PRONY_DTYPE_COUNT && (PRN_TYPES_FLOAT & PRN_TYPE(precision))) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "softmax_precision %lld is no floating-point type",
+    return prony_fail(context, PRONY_INVALID_MODEL, "softmax_precision %lld is not a floating-point type",
                       (long long)precision);
 }
 

@@ -25,7 +25,7 @@ prony_status prn_gqa_check(const prony_context *context)
 {
     const prn_gqa_params *p = context->params;
     if (p->kv_num_heads < 1 || p->num_heads < 1 || p->num_heads > INT32_MAX || p->num_heads % p->kv_num_heads != 0)
-        return prony_fail(context, PRONY_INVALID_MODEL, "num_heads %lld is no multiple of kv_num_heads %lld",
+        return prony_fail(context, PRONY_INVALID_MODEL, "num_heads %lld is not a multiple of kv_num_heads %lld",
                           (long long)p->num_heads, (long long)p->kv_num_heads);
     if (p->causal != 0 && p->causal != 1)
         return prony_fail(context, PRONY_INVALID_MODEL, "causal is %lld", (long long)p->causal);
@@ -74,7 +74,8 @@ static prony_status group_query_read_rows(const prony_context *context, prn_gqa 
     PRN_TRY(prn_check_rank(context, PRN_GQA_QUERY, 3, 3));
     const int64_t width = q->shape.dim[2], parts = g->heads + (k ? 0 : 2 * g->key_heads);
     if (!k != !v)
-        return group_query_read_refuse(context, k ? PRN_GQA_VALUE : PRN_GQA_KEY, "but keys and values come together");
+        return group_query_read_refuse(context, k ? PRN_GQA_VALUE : PRN_GQA_KEY,
+                                       "but keys and values must be given together");
     if (width % parts != 0)
         return group_query_read_refuse(context, PRN_GQA_QUERY, "whose last extent the heads do not divide");
     g->batch = q->shape.dim[0];
@@ -102,7 +103,7 @@ static prony_status read_lengths(const prony_context *context, prn_gqa *g)
     size_t count;
     if (!past_k != !past_v)
         return group_query_read_refuse(context, past_k ? PRN_GQA_PAST_VALUE : PRN_GQA_PAST_KEY,
-                                       "but past keys and values come together");
+                                       "but past keys and values must be given together");
     if (past_k) {
         PRN_TRY(prn_check_rank(context, PRN_GQA_PAST_KEY, 4, 4));
         g->past = past_k->shape.dim[2];

@@ -50,7 +50,7 @@ static prony_status check_linear(const prony_context *context)
         return prony_fail(context, PRONY_UNSUPPORTED, "update_rule '%.40s' is not supported", params->update_rule);
     if (params->kv_num_heads > 0 && params->q_num_heads > 0 && params->q_num_heads % params->kv_num_heads == 0)
         return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "q_num_heads %lld is no multiple of kv_num_heads %lld",
+    return prony_fail(context, PRONY_INVALID_MODEL, "q_num_heads %lld is not a multiple of kv_num_heads %lld",
                       (long long)params->q_num_heads, (long long)params->kv_num_heads);
 }
 
@@ -72,7 +72,7 @@ static prony_status check_presence(const prony_context *context, size_t input, b
     const bool there = prn_input(context, input) != NULL;
     if (there ? allowed : !wanted) return PRONY_OK;
     return prony_fail(context, PRONY_INVALID_MODEL, "update_rule '%s' %s input %zu",
-                      ((const linear_params *)context->params)->update_rule, there ? "has no use for" : "needs", input);
+                      ((const linear_params *)context->params)->update_rule, there ? "does not allow" : "needs", input);
 }
 
 /* Sizes and update rule of LinearAttention; each operand is there if its rule needs it, with one step per row. */

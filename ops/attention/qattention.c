@@ -84,7 +84,7 @@ static prony_status qattention_read_mask(const prony_context *context, qattentio
     default:
         break;
     }
-    return qattention_refuse(context, MASK, "which is no mask for this input");
+    return qattention_refuse(context, MASK, "which is not a mask for this input");
 }
 
 static prony_status qattention_read_past(const prony_context *context, qattention *out)
@@ -123,7 +123,7 @@ static prony_status qattention_describe(const prony_context *context, qattention
     PRN_TRY(prn_int_gemm_matmul(context, x, weight, &out->product, &y));
     const int64_t width = weight->shape.dim[1];
     if (width % 3 != 0 || width / 3 % out->heads != 0)
-        return qattention_refuse(context, WEIGHT, "whose columns are no Q, K and V of that many heads");
+        return qattention_refuse(context, WEIGHT, "which does not have the columns of Q, K and V of that many heads");
     const prony_shape *bias = &context->inputs[BIAS]->shape;
     if (bias->rank != 1 || bias->dim[0] != width)
         return qattention_refuse(context, BIAS, "wanted one entry per column");

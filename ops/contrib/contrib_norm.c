@@ -290,7 +290,7 @@ static prony_status read_embed(const prony_context *context, row_sum *out)
     PRN_TRY(check_ids(context, MASK, false));
     PRN_TRY(prn_check_rank(context, WORDS, 2, 2));
     if (!segments != !prn_input(context, SEGMENT_WORDS))
-        return prony_fail(context, PRONY_INVALID_MODEL, "segment_ids and segment_embedding come together");
+        return prony_fail(context, PRONY_INVALID_MODEL, "segment_ids and segment_embedding must be given together");
     *out = (row_sum){.y = context->outputs[0],
                      .sum = prn_output(context, 2),
                      .rows = prony_shape_numel(&ids->shape),

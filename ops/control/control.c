@@ -63,7 +63,7 @@ static prony_status if_infer(const prony_context *context)
     if (!prn_type_open(condition)) {
         PRN_TRY(prn_check_type(context, 0, PRN_TYPE(PRONY_BOOL)));
         if (prn_shape_known(&condition->shape) && prony_shape_numel(&condition->shape) != 1) {
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "the condition is no scalar");
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "the condition is not a scalar");
         }
     }
     prony_value *many = wanted > FEW_OUTPUTS ? prn_calloc(wanted, sizeof *many) : few;

@@ -32,8 +32,9 @@ static PRN_OWN_FRAME prony_status loop_make_body(const prony_context *context, p
     *body = (prn_trip_body){.graph = ((const loop_params *)context->params)->body, .first_in = 2, .first_out = 1};
     PRN_TRY(prn_subgraph_count(context, body->graph, &body->input_count, &body->output_count));
     if (body->input_count < 2 || body->output_count < body->input_count - 1) {
-        return prony_fail(context, PRONY_INVALID_MODEL, "a body with %zu inputs and %zu outputs is not a loop's",
-                          body->input_count, body->output_count);
+        return prony_fail(context, PRONY_INVALID_MODEL,
+                          "its body has %zu inputs and %zu outputs, which do not suit a Loop", body->input_count,
+                          body->output_count);
     }
     body->carried_count = body->input_count - 2;
     size_t given = context->input_count > 2 ? context->input_count - 2 : 0;
@@ -88,7 +89,7 @@ static PRN_OWN_FRAME prony_status infer_outputs(const prony_context *context, co
         }
         prony_value type = prn_type_of(&out[1 + k]);
         if (type.kind != PRONY_TENSOR) {
-            return prony_fail(context, PRONY_INVALID_MODEL, "scan output %zu is no tensor", k - body->carried_count);
+            return prony_fail(context, PRONY_INVALID_MODEL, "scan output %zu is not a tensor", k - body->carried_count);
         }
         if (trips < 0 || !prn_shape_known(&type.shape)) {
             type.shape = prn_shape_unknown();
@@ -248,7 +249,7 @@ static prony_status loop_run_body(const prony_context *context)
     int64_t limit = context->services->trip_limit(context);
     for (; run.iteration < run.most && run.on; run.iteration++) {
         if (run.iteration >= limit) {
-            return prony_fail(context, PRONY_LIMIT, "goes on after %lld trips, the most that max_loop_trips allows",
+            return prony_fail(context, PRONY_LIMIT, "did not stop after %lld trips, the limit of max_loop_trips",
                               (long long)limit);
         }
         PRN_TRY(loop_trip(context, &run));

@@ -162,7 +162,7 @@ static prony_status scan_output_type(const prony_context *context, const scan_fo
     *out = prn_type_of(slice);
     if (out->kind != PRONY_TENSOR) {
         if (!scan && !form->batched) return PRONY_OK;
-        return prony_fail(context, PRONY_INVALID_MODEL, "output %zu is no tensor", k);
+        return prony_fail(context, PRONY_INVALID_MODEL, "output %zu is not a tensor", k);
     }
     bool known = prn_shape_known(&out->shape) && (!scan || trips >= 0) && (!form->batched || batch >= 0);
     if (!known) {

@@ -25,7 +25,7 @@ static prony_status check_item(const prony_context *context, size_t input, prony
     const prony_value *in = prn_input(context, input);
     if (!in || prn_type_open(in)) return PRONY_OK;
     if (in->kind != PRONY_TENSOR) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is no tensor", input);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is not a tensor", input);
     }
     if (dtype == PRONY_UNDEFINED || in->dtype == dtype) return PRONY_OK;
     return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is of %s, the sequence of %s", input,

@@ -38,7 +38,7 @@ static prony_status map_infer(const prony_context *context)
     prony_status status = prn_trip_infer(context, &body, in, out);
     for (size_t k = 0; k < context->output_count && status == PRONY_OK; k++) {
         if (out[k].kind != PRONY_TENSOR)
-            status = prony_fail(context, PRONY_INVALID_MODEL, "output %zu of its body is no tensor", k);
+            status = prony_fail(context, PRONY_INVALID_MODEL, "output %zu of its body is not a tensor", k);
         else
             prn_set_sequence(context, k, out[k].dtype);
     }

@@ -33,7 +33,7 @@ static prony_status col2im_check_list(const prony_context *context, const char *
     bool fits = !list->present || list->count == wanted;
     for (size_t i = 0; i < list->count && fits; i++) fits = list->v[i] >= least && list->v[i] <= INT32_MAX;
     if (fits) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "%s wants %zu entries from %lld on", name, wanted,
+    return prony_fail(context, PRONY_INVALID_MODEL, "%s needs %zu entries of at least %lld", name, wanted,
                       (long long)least);
 }
 
@@ -101,7 +101,8 @@ static prony_status infer_col2im(const prony_context *context)
     if (known) {
         if (columns->dim[1] % job.volume != 0 || columns->dim[2] != job.places) {
             char text[PRN_SHAPE_TEXT_BYTES];
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "columns of shape %s are no %lld blocks of %lld pixels",
+            return prony_fail(context, PRONY_SHAPE_MISMATCH,
+                              "columns of shape %s do not hold %lld blocks of %lld pixels",
                               prn_shape_text(columns, text), (long long)job.places, (long long)job.volume);
         }
         shape = (prony_shape){job.axes + 2, {columns->dim[0], columns->dim[1] / job.volume}};

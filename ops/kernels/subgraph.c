@@ -85,7 +85,7 @@ prony_status prn_scalar_int(const prony_context *context, size_t input, int64_t 
     if (!value) return PRONY_OK;
     PRN_TRY(prn_check_type(context, input, PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64)));
     if (prony_shape_numel(&value->shape) != 1 || !value->data)
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is no scalar", input);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is not a scalar", input);
     *out = prn_get_i64(value->data, value->dtype, 0);
     return PRONY_OK;
 }

@@ -23,7 +23,7 @@ typedef prn_einsum_space space;
 static prony_status einsum_infer(const prony_context *context)
 {
     for (size_t i = 0; i < context->input_count; i++) {
-        if (!context->inputs[i]) return prn_einsum_refuse(context, "has an input that is not there");
+        if (!context->inputs[i]) return prn_einsum_refuse(context, "has a missing input");
         if (!prn_matmul_countable(&context->inputs[i]->shape))
             return prn_einsum_refuse(context, "has too large an input");
         PRN_TRY(prn_check_type(context, i, i == 0 ? PRN_MATMUL_TYPES : PRN_TYPE(context->inputs[0]->dtype)));
@@ -79,7 +79,7 @@ static bool einsum_native_supported(const prony_context *context)
 static prony_status einsum_native_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_matmul_desc product;
-    if (!einsum_describe(context, &product)) return prn_einsum_refuse(context, "is no matrix product");
+    if (!einsum_describe(context, &product)) return prn_einsum_refuse(context, "is not a matrix product");
     return prn_matmul_native_prepare(context, &product, out);
 }
 

@@ -48,7 +48,7 @@ static prony_status parse_term(const prony_context *context, const char **text, 
         const char *c = *text;
         if (*c == ' ') continue;
         const bool is_dots = strncmp(c, "...", 3) == 0;
-        if (!is_dots && label_of(*c) < 0) return prn_einsum_refuse(context, "has a character that is no letter");
+        if (!is_dots && label_of(*c) < 0) return prn_einsum_refuse(context, "has a character that is not a letter");
         if (is_dots && dots) return prn_einsum_refuse(context, "has a term with two ellipses");
         const int room = PRONY_MAX_RANK - out->count, wanted = is_dots ? ellipsis : 1;
         if (wanted < 0 || wanted > room) return prn_einsum_refuse(context, "does not fit its operands' ranks");
@@ -112,13 +112,13 @@ static prony_status parse_equation(const prony_context *context, equation *eq)
         text += !last;
     }
     if (!*text) return implied_output(context, eq);
-    if (strncmp(text, "->", 2) != 0) return prn_einsum_refuse(context, "has a '-' that is no arrow");
+    if (strncmp(text, "->", 2) != 0) return prn_einsum_refuse(context, "has a '-' that is not an arrow");
     text += 2;
     PRN_TRY(parse_term(context, &text, -1, eq->ellipsis_rank, &eq->output));
-    if (*text) return prn_einsum_refuse(context, "has more after its output");
+    if (*text) return prn_einsum_refuse(context, "has text after its output");
     for (int d = 0; d < eq->output.count; d++) {
         const int label = eq->output.labels[d];
-        if (eq->uses[label] == 0) return prn_einsum_refuse(context, "has an output index that no input has");
+        if (eq->uses[label] == 0) return prn_einsum_refuse(context, "has an output index that is in no input");
         for (int e = 0; e < d; e++) {
             if (eq->output.labels[e] == label) return prn_einsum_refuse(context, "repeats an output index");
         }

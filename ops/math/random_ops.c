@@ -26,7 +26,7 @@ static prony_status random_ops_check_dtype(const prony_context *context, uint32_
 {
     const int64_t dtype = ((const random_params *)context->params)->dtype;
     if (dtype == PRN_ABSENT || (dtype > 0 && dtype < PRONY_DTYPE_COUNT && (types & PRN_TYPE(dtype)))) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'dtype' is %lld, which is no type of this operator",
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'dtype' is %lld, which this operator does not support",
                       (long long)dtype);
 }
 

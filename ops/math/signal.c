@@ -41,7 +41,8 @@ static prony_status signal_read_scalar(const prony_context *context, size_t inpu
     bool here;
     *out = fallback;
     PRN_TRY(prn_input_ints(context, input, out, 1, &count, &here));
-    if (value && here && count != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is no scalar", input);
+    if (value && here && count != 1)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is not a scalar", input);
     *known = *known && here;
     return PRONY_OK;
 }
@@ -79,7 +80,8 @@ static prony_status describe_dft(const prony_context *context, transform *out)
                        .shape = prn_shape_unknown()};
     if (!known) return PRONY_OK;
     if (!prn_axis_normalize(&axis, rank) || axis == rank - 1)
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is no signal axis of rank %d", (long long)axis, rank);
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is not a signal axis of rank %d", (long long)axis,
+                          rank);
     out->samples = x->shape.dim[axis];
     PRN_TRY(signal_read_scalar(context, 1, out->to_real ? 2 * (out->samples - 1) : out->samples, &out->length, &known));
     if (!known) return PRONY_OK;
@@ -235,7 +237,7 @@ static prony_status signal_prepare(const prony_context *context, prn_prepared *o
 {
     line_job job = {.direct = direct};
     PRN_TRY(signal_describe(context, &job.t));
-    if (job.t.shape.rank < 0) return prony_fail(context, PRONY_INTERNAL, "the length is not known");
+    if (job.t.shape.rank < 0) return prony_fail(context, PRONY_INTERNAL, "the length is unknown");
     if (job.t.lines > 0) out->scratch_bytes = (size_t)signal_lay_out(&job, NULL) * sizeof(prn_complex);
     return PRONY_OK;
 }

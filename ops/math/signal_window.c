@@ -14,7 +14,7 @@ static prony_status signal_window_check(const prony_context *context)
 {
     const int64_t type = ((const table_params *)context->params)->output_datatype;
     if (type > 0 && type < PRONY_DTYPE_COUNT && (PRN_TYPES_NUMBER & PRN_TYPE(type))) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'output_datatype' is %lld, which is no number type",
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'output_datatype' is %lld, which is not a number type",
                       (long long)type);
 }
 
@@ -30,7 +30,7 @@ static prony_status read_count(const prony_context *context, size_t input, int64
     bool here;
     PRN_TRY(prn_check_type(context, input, INDEX_TYPES));
     PRN_TRY(prn_input_ints(context, input, out, 1, &count, &here));
-    if (here && count != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is no scalar", input);
+    if (here && count != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is not a scalar", input);
     if (here && (*out < 0 || *out > INT64_C(1) << 48))
         return prony_fail(context, PRONY_OUT_OF_RANGE, "input %zu is %lld", input, (long long)*out);
     *known = *known && here;
@@ -98,7 +98,7 @@ static prony_status mel_infer(const prony_context *context)
     for (size_t i = 3; i < 5; i++) {
         PRN_TRY(prn_check_type(context, i, PRN_TYPES_FLOAT));
         if (prony_shape_numel(&context->inputs[i]->shape) != 1)
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is no scalar", i);
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is not a scalar", i);
     }
     if (known) shape = prn_shape_make(2, (const int64_t[]){length / 2 + 1, bands});
     prn_set_output(context, 0, signal_window_output_type(context), &shape);

@@ -207,7 +207,7 @@ static prony_status infer_mapping(const prony_context *context)
         return prony_fail(context, PRONY_UNSUPPORTED, "keys of %s, values of %s", prony_dtype_name(key),
                           prony_dtype_name(value));
     if (map.fallback.dtype != value || prn_ml_count(&map.fallback) != 1)
-        return prony_fail(context, PRONY_INVALID_MODEL, "the default is no single element of the values' type %s",
+        return prony_fail(context, PRONY_INVALID_MODEL, "the default is not a single element of the values' type %s",
                           prony_dtype_name(value));
     PRN_TRY(prn_check_type(context, 0, PRN_TYPE(key)));
     prn_set_output(context, 0, value, &context->inputs[0]->shape);

@@ -323,8 +323,7 @@ static prony_status batch_norm_infer(const prony_context *context)
     }
     for (size_t k = 1; k < context->output_count; k++) {
         if (prn_output(context, k) && (!batch_norm_is_training(context) || (k > 2 && context->node->opset >= 14)))
-            return prony_fail(context, PRONY_INVALID_MODEL, "output %zu is asked for, which this form does not have",
-                              k);
+            return prony_fail(context, PRONY_INVALID_MODEL, "output %zu is used, but this form does not have it", k);
         prn_set_output(context, k, context->inputs[3]->dtype, &context->inputs[3]->shape);
     }
     return prn_infer_same(context);

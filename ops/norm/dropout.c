@@ -55,7 +55,7 @@ static prony_status infer_12(const prony_context *context)
     for (size_t i = 1; i < 3; i++) {
         const prony_value *scalar = prn_input(context, i);
         if (scalar && prony_shape_numel(&scalar->shape) != 1)
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is no scalar", i);
+            return prony_fail(context, PRONY_SHAPE_MISMATCH, "input %zu is not a scalar", i);
     }
     prn_set_output(context, 0, x->dtype, &x->shape);
     prn_set_output(context, 1, PRONY_BOOL, &x->shape);

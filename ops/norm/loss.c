@@ -67,7 +67,7 @@ static prony_status check_targets(const prony_context *context, const loss_job *
     for (int64_t i = 0; i < job->positions && !prn_cancelled_at(i); i++) {
         const int64_t target = prn_get_i64(job->target->data, job->target->dtype, i);
         if (is_ignored(job, target) || (target >= 0 && target < job->classes)) continue;
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "target %lld is none of %lld classes", (long long)target,
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "target %lld is outside of %lld classes", (long long)target,
                           (long long)job->classes);
     }
     return PRONY_OK;

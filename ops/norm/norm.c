@@ -213,7 +213,7 @@ static prony_status infer_layer_norm(const prony_context *context)
     PRN_TRY(prn_affine_make(context, 2, (int)axis, &bias));
     const int64_t stash = ((const norm_params *)context->params)->stash_type;
     if (stash < 0 || stash >= PRONY_DTYPE_COUNT || !(PRN_TYPES_FLOAT & PRN_TYPE(stash)))
-        return prony_fail(context, PRONY_INVALID_MODEL, "stash_type %lld is no float type", (long long)stash);
+        return prony_fail(context, PRONY_INVALID_MODEL, "stash_type %lld is not a float type", (long long)stash);
     prony_shape reduced = x->shape;
     for (int d = (int)axis; d < reduced.rank; d++) reduced.dim[d] = 1;
     prn_set_output(context, 0, x->dtype, &x->shape);

@@ -44,7 +44,7 @@ static prony_status pool_read_window(const prony_context *context, prn_window *w
     PRN_TRY(prn_check_rank(context, 0, 3, 2 + PRN_WINDOW_AXES));
     size_t axes = (size_t)context->inputs[0]->shape.rank - 2;
     if (params->window.kernel_shape.count != axes)
-        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape has %zu entries, %zu are needed",
+        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape has %zu entries, wanted %zu",
                           params->window.kernel_shape.count, axes);
     PRN_TRY(prn_window_begin(context, &params->window, params->window.kernel_shape.v, window));
     return prn_window_forward(context, &params->window, window);

@@ -82,7 +82,7 @@ static prony_status qlinear_pool_read(const prony_context *context, pool *out)
     prn_window_params whole = {.auto_pad = "NOTSET"};
     const prn_window_params *window = global ? &whole : &params->window;
     if (!global && window->kernel_shape.count != axes)
-        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape has %zu entries, %zu are needed",
+        return prony_fail(context, PRONY_INVALID_MODEL, "kernel_shape has %zu entries, wanted %zu",
                           window->kernel_shape.count, axes);
     for (size_t d = 0; global && d < axes; d++) {
         if (seen.shape.dim[d + 2] < 1)

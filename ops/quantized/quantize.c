@@ -52,7 +52,7 @@ static prony_status quantize_op_check_dtype(const prony_context *context, const 
                                             uint32_t types)
 {
     if (dtype == 0 || (dtype > 0 && dtype < PRONY_DTYPE_COUNT && (types >> dtype & 1))) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "attribute '%s' is %lld, which is no type that it may name", name,
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute '%s' is %lld, which is not an allowed type", name,
                       (long long)dtype);
 }
 

@@ -146,7 +146,7 @@ static prony_status read_functions(const prony_context *context, prn_recurrent *
         prn_gate *gate = &node->gate[i / (size_t)cell->functions][function];
         if (!gate_find(name, gate)) {
             return prony_fail(context, PRONY_INVALID_MODEL,
-                              "attribute 'activations' names '%s', which is no activation", name);
+                              "attribute 'activations' names '%s', which is not an activation", name);
         }
         if (gate_rows[gate->id].takes_alpha && alpha < params->activation_alpha.count)
             gate->alpha = params->activation_alpha.v[alpha++];

@@ -52,7 +52,7 @@ static prony_status check_cast(const prony_context *context)
 {
     const cast_params *params = context->params;
     if (params->to > PRONY_UNDEFINED && params->to < PRONY_DTYPE_COUNT) return check_rule(context);
-    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'to' is %lld, which is no element type",
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'to' is %lld, which is not an element type",
                       (long long)params->to);
 }
 
@@ -87,7 +87,7 @@ static prony_status infer_cast_1(const prony_context *context)
     const char *wanted = ((const cast_params *)context->params)->to_name;
     for (size_t type = 1; type < sizeof names / sizeof *names; type++)
         if (strcmp(names[type], wanted) == 0) return infer_to(context, (prony_dtype)type);
-    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'to' is '%.40s', which is no element type", wanted);
+    return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'to' is '%.40s', which is not an element type", wanted);
 }
 
 static prony_status infer_cast_like(const prony_context *context)
@@ -123,7 +123,7 @@ static prony_status read_text(const prony_context *context, const prony_value *i
     for (int64_t i = 0; i < prony_shape_numel(&in->shape) && !prn_cancelled_at(i); i++) {
         if (prn_text_to_number(&strings[i], out->data, out->dtype, i, rule)) continue;
         const int shown = strings[i].size < 40 ? (int)strings[i].size : 40;
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "element %lld, '%.*s', is no %s", (long long)i, shown,
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "element %lld, '%.*s', is not a valid %s", (long long)i, shown,
                           strings[i].data, prony_dtype_name(out->dtype));
     }
     return PRONY_OK;

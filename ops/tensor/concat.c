@@ -142,7 +142,7 @@ static prony_status concat_infer(const prony_context *context)
     for (size_t i = 0; i < context->input_count; i++) {
         const prony_value *in = context->inputs[i];
         char left[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
-        if (!in) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is omitted", i);
+        if (!in) return prony_fail(context, PRONY_INVALID_MODEL, "input %zu is missing", i);
         PRN_TRY(prn_check_movable(context, i));
         prony_shape other = in->shape;
         if (other.rank == shape.rank) other.dim[axis] = first->shape.dim[axis];
@@ -272,12 +272,12 @@ static prony_status split_equally(const prony_context *context, int64_t extent, 
     *part = extent / count + (extent % count != 0);
     if (extent % count == 0) return PRONY_OK;
     if (context->node->opset < 18) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "extent %lld is not cut evenly into %lld parts",
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "extent %lld does not divide into %lld parts",
                           (long long)extent, (long long)count);
     }
     if (*part * (count - 1) > extent) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "extent %lld has no %lld parts", (long long)extent,
-                          (long long)count);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "extent %lld cannot be split into %lld parts",
+                          (long long)extent, (long long)count);
     }
     return PRONY_OK;
 }
@@ -308,7 +308,7 @@ static prony_status split_lengths(const prony_context *context, int64_t extent)
         total += part;
     }
     if (total == extent) return PRONY_OK;
-    return prony_fail(context, PRONY_SHAPE_MISMATCH, "split adds up to %lld, the extent is %lld", (long long)total,
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "split adds up to %lld, but the extent is %lld", (long long)total,
                       (long long)extent);
 }
 

@@ -128,7 +128,7 @@ static prony_value constant_value(const prony_context *context)
 static prony_status constant_infer(const prony_context *context)
 {
     prony_value value = constant_value(context);
-    if (value.dtype == PRONY_UNDEFINED) return prony_fail(context, PRONY_INVALID_MODEL, "there is no value");
+    if (value.dtype == PRONY_UNDEFINED) return prony_fail(context, PRONY_INVALID_MODEL, "it has no value");
     prn_set_output(context, 0, value.dtype, &value.shape);
     return PRONY_OK;
 }
@@ -167,7 +167,8 @@ static prony_status fill_infer(const prony_context *context)
     shape.rank = known ? (int32_t)count : -1;
     for (int i = 0; i < shape.rank; i++)
         if (shape.dim[i] < 0)
-            return prony_fail(context, PRONY_OUT_OF_RANGE, "input[%d] is %lld, no extent", i, (long long)shape.dim[i]);
+            return prony_fail(context, PRONY_OUT_OF_RANGE, "input[%d] is %lld, which is not an extent", i,
+                              (long long)shape.dim[i]);
     if (known && prony_shape_numel(&shape) < 0) {
         char text[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_OUT_OF_RANGE, "a shape of %s is too large", prn_shape_text(&shape, text));

@@ -91,14 +91,15 @@ static prony_status reshape_infer(const prony_context *context)
     for (int i = 0; i < shape.rank; i++) {
         shape.dim[i] = wanted[i];
         if (wanted[i] < -1 || (wanted[i] == -1 && inferred >= 0)) {
-            return prony_fail(context, PRONY_INVALID_MODEL, "shape[%d] = %lld makes no sense", i, (long long)wanted[i]);
+            return prony_fail(context, PRONY_INVALID_MODEL, "shape[%d] = %lld is invalid", i, (long long)wanted[i]);
         }
         if (wanted[i] == -1) {
             inferred = i;
             shape.dim[i] = 1;
         } else if (wanted[i] == 0 && !params->allowzero) {
             if (i >= in->shape.rank) {
-                return prony_fail(context, PRONY_INVALID_MODEL, "shape[%d] = 0 copies an axis the input has not", i);
+                return prony_fail(context, PRONY_INVALID_MODEL,
+                                  "shape[%d] = 0 copies an axis that the input does not have", i);
             }
             shape.dim[i] = in->shape.dim[i];
         }
@@ -194,7 +195,7 @@ static prony_status unsqueeze_infer(const prony_context *context)
     uint32_t mask;
     PRN_TRY(prn_check_tensor(context, 0));
     PRN_TRY(reshape_read_axes(context, axes, &count, &known, &given));
-    if (!given) return prony_fail(context, PRONY_INVALID_MODEL, "there are no axes");
+    if (!given) return prony_fail(context, PRONY_INVALID_MODEL, "no axes are given");
     if (!known) return reshape_set_unknown(context);
     shape.rank = in->shape.rank + (int32_t)count;
     if (shape.rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", shape.rank);

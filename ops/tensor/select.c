@@ -245,7 +245,8 @@ static prony_status one_hot_infer(const prony_context *context)
         char text[PRN_SHAPE_TEXT_BYTES];
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "values are %s, wanted two", prn_value_text(values, text));
     }
-    if (prony_shape_numel(&depth->shape) != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "depth is no scalar");
+    if (prony_shape_numel(&depth->shape) != 1)
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "depth is not a scalar");
     if (rank > PRONY_MAX_RANK) return prony_fail(context, PRONY_LIMIT, "rank %d is too large", rank);
     if (!prn_axis_normalize(&axis, rank)) {
         return prony_fail(context, PRONY_OUT_OF_RANGE, "axis %lld is outside of rank %d", (long long)axis, rank);
@@ -303,7 +304,7 @@ static prony_status trilu_infer(const prony_context *context)
     PRN_TRY(prn_check_movable(context, 0));
     PRN_TRY(prn_check_rank(context, 0, 2, PRONY_MAX_RANK));
     PRN_TRY(prn_check_type(context, 1, PRN_TYPE(PRONY_INT64)));
-    if (k && prony_shape_numel(&k->shape) != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "k is no scalar");
+    if (k && prony_shape_numel(&k->shape) != 1) return prony_fail(context, PRONY_SHAPE_MISMATCH, "k is not a scalar");
     return prn_infer_same(context);
 }
 

@@ -61,13 +61,13 @@ static prony_status transpose_infer(const prony_context *context)
     uint32_t seen = 0;
     PRN_TRY(prn_check_tensor(context, 0));
     if (params->perm.present && params->perm.count != (size_t)in->shape.rank) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "perm has %zu entries, the input rank %d", params->perm.count,
-                          in->shape.rank);
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "perm has %zu entries, but the input has rank %d",
+                          params->perm.count, in->shape.rank);
     }
     for (int i = 0; i < in->shape.rank; i++) {
         int64_t axis = permuted(context, i);
         if (axis < 0 || axis >= in->shape.rank || (seen >> axis & 1)) {
-            return prony_fail(context, PRONY_INVALID_MODEL, "perm[%d] = %lld is no permutation of rank %d", i,
+            return prony_fail(context, PRONY_INVALID_MODEL, "perm[%d] = %lld does not form a permutation of rank %d", i,
                               (long long)axis, in->shape.rank);
         }
         seen |= UINT32_C(1) << axis;
@@ -171,7 +171,7 @@ static prony_status depth_to_space_infer(const prony_context *context)
     PRN_TRY(prn_check_rank(context, 0, 4, 4));
     prony_shape shape = context->inputs[0]->shape;
     if (shape.dim[1] % (block * block)) {
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld channels are no multiple of blocksize^2 = %lld",
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%lld channels are not a multiple of blocksize^2 = %lld",
                           (long long)shape.dim[1], (long long)block * block);
     }
     shape.dim[1] /= block * block;
@@ -191,7 +191,7 @@ static prony_status space_to_depth_infer(const prony_context *context)
     prony_shape shape = context->inputs[0]->shape;
     if (shape.dim[2] % block || shape.dim[3] % block) {
         char text[PRN_SHAPE_TEXT_BYTES];
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s is not cut evenly by blocksize %lld",
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "%s does not divide by blocksize %lld",
                           prn_shape_text(&shape, text), (long long)block);
     }
     shape.dim[2] /= block;

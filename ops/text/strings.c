@@ -52,7 +52,7 @@ static prony_status read_normalizer(const prony_context *context, normalizer *n)
     n->change = (prn_case)k;
     if (!attr || attr->count == 0) return PRONY_OK;
     if (attr->type != PRN_ATTR_STRINGS)
-        return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'stopwords' is no list of strings");
+        return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'stopwords' is not a list of strings");
     n->words = attr->strings;
     n->count = attr->count;
     return PRONY_OK;

@@ -52,7 +52,7 @@ static prony_status tfidf_read_pool(const prony_context *context, pool *out)
     if (attr && attr->count > 0) {
         if (attr->type != PRN_ATTR_STRINGS || out->count > 0) {
             return prony_fail(context, PRONY_INVALID_MODEL,
-                              "wants either pool_strings, a list of strings, or pool_int64s");
+                              "needs either pool_strings, a list of strings, or pool_int64s");
         }
         *out = (pool){.strings = attr->strings, .count = attr->count};
     }

@@ -86,7 +86,7 @@ static prony_status infer_sample(const prony_context *context)
     for (int i = 2; i < shape.rank; i++) shape.dim[i] = grid->dim[i - 1];
     if (prony_shape_numel(&shape) < 0) return prony_fail(context, PRONY_LIMIT, "the output is too large");
     if (prony_shape_numel(&shape) > 0 && prony_shape_numel(data) == 0)
-        return prony_fail(context, PRONY_SHAPE_MISMATCH, "there is nothing to sample");
+        return prony_fail(context, PRONY_SHAPE_MISMATCH, "the input has nothing to sample");
     prn_set_output(context, 0, context->inputs[DATA]->dtype, &shape);
     return PRONY_OK;
 }
@@ -327,8 +327,9 @@ static prony_status infer_affine(const prony_context *context)
         shape.dim[1 + axes] = axes;
         if (wanted[0] != theta->dim[0] || prony_shape_numel(&shape) < 0) {
             char text[PRN_SHAPE_TEXT_BYTES];
-            return prony_fail(context, PRONY_SHAPE_MISMATCH, "size asks for %lld grids of shape %s from %lld matrices",
-                              (long long)wanted[0], prn_shape_text(&shape, text), (long long)theta->dim[0]);
+            return prony_fail(context, PRONY_SHAPE_MISMATCH,
+                              "size needs %lld grids of shape %s, but there are %lld matrices", (long long)wanted[0],
+                              prn_shape_text(&shape, text), (long long)theta->dim[0]);
         }
     }
     prn_set_output(context, 0, context->inputs[THETA]->dtype, &shape);

@@ -204,7 +204,7 @@ static prony_status accuracy_driver_observe(prn_accuracy_driver *w, uint32_t s)
         if (status == PRONY_OK) status = accumulated_error(w, step, k, v, &outputs[k]);
     }
     const bool unmatched = w->other.program && w->other.slices.match[s] == PRN_NO_VALUE;
-    if (unmatched) row->own_missing = "the model compared with has no layer of that name";
+    if (unmatched) row->own_missing = "the other model has no layer of that name";
     if (status == PRONY_OK && row->sampled && !unmatched) status = own_error(w, s, step, outputs);
     if (!row->accumulated.known)
         row->chain_missing = row->own_missing ? row->own_missing : "its reference cannot be computed";

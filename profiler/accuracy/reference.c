@@ -35,9 +35,9 @@ static bool is_own_row(const prn_node_def *node)
 
 const char *prn_reference_refuses(const prn_node_def *node)
 {
-    if (!node->binding.op) return "no operator of this engine";
+    if (!node->binding.op) return "the engine has no such operator";
     if (node->child_count)
-        return is_own_row(node) ? prn_reference_control_refuses(node) : "runs subgraphs of an operator of the user's";
+        return is_own_row(node) ? prn_reference_control_refuses(node) : "runs subgraphs of a user's operator";
     if (node->binding.op->flags & PRN_OP_ONCE_PER_RUN) return "draws random numbers";
     if ((node->binding.op->flags & PRN_OP_OPEN) && !(node->binding.op->flags & PRN_OP_VIEW))
         return "works on sequences or optionals";
@@ -118,7 +118,7 @@ static prony_status run_on(const prn_reference *r, const prn_node_def *node, att
     PRN_TRY(prn_cancel_check(error));
     for (uint32_t k = 0; k < node->output_count; k++)
         if (a->outputs[k] && !prn_f64_tensor_takes(a->outputs[k]))
-            return prn_fail(error, PRONY_UNSUPPORTED, "made no tensor of numbers");
+            return prn_fail(error, PRONY_UNSUPPORTED, "the reference made no numeric tensor");
     return PRONY_OK;
 }
 
@@ -229,6 +229,6 @@ prony_status prn_reference_run(const prn_reference *r, const prn_node_def *node,
         if (error) *error = unused;
         return status;
     }
-    *why = "fails by itself";
+    *why = "its reference run failed";
     return PRONY_OK;
 }

@@ -84,7 +84,7 @@ static prony_status inner_node(inner *in, const prn_node_def *node, const char *
         inputs[i] = &constants[i];
         if (in->reference.program->values[v]->constant)
             status = prn_reference_constant(in->reference.program, v, &constants[i], error);
-        if (!reference_control_is_there(&constants[i])) *why = "a value of its subgraph is not there";
+        if (!reference_control_is_there(&constants[i])) *why = "a value of its subgraph is missing";
     }
     if (status == PRONY_OK && !*why) status = prn_reference_run(&in->reference, node, inputs, outputs, why, error);
     for (uint32_t k = 0; status == PRONY_OK && k < node->output_count; k++) {
@@ -164,7 +164,7 @@ static prony_status run_if(const prn_reference *r, const prn_node_def *node, con
         return reference_control_run_child(r, &node->children[c], NULL, captured_of(node, reads, c), outputs, why,
                                            error);
     }
-    *why = "has no such branch";
+    *why = "the branch is missing";
     return PRONY_OK;
 }
 
@@ -200,7 +200,7 @@ static prony_status stack_up(prn_f64_tensor *stack, const prn_f64_tensor *slice,
         .kind = PRONY_TENSOR, .dtype = slice->value.dtype, .shape = {.rank = slice->value.shape.rank + 1}};
     if (made.shape.rank > PRONY_MAX_RANK ||
         (rows && (prn_value_bytes(&stack->value) != before || stack->value.dtype != made.dtype))) {
-        *why = "its scan outputs change their shape";
+        *why = "its scan outputs change shape";
         return PRONY_OK;
     }
     made.shape.dim[0] = rows + 1;
@@ -258,12 +258,12 @@ static prony_status all_trips(looping *l, const char **why, prony_error *error)
     bool goes_on = !first || prn_get_i64(first->value.data, first->value.dtype, 0) != 0;
     while (goes_on && l->trips < limit && !*why) {
         if (l->trips == MOST_TRIPS) {
-            *why = "goes on for too many trips";
+            *why = "makes too many trips";
             return PRONY_OK;
         }
         PRN_TRY(reference_control_trip(l, goes_on, why, error));
         PRN_TRY(prn_cancel_check(error));
-        if (!*why && !reference_control_is_there(&l->now[0])) *why = "its condition is not there";
+        if (!*why && !reference_control_is_there(&l->now[0])) *why = "its condition is missing";
         if (!*why) goes_on = prn_get_i64(l->now[0].value.data, l->now[0].value.dtype, 0) != 0;
     }
     return PRONY_OK;
@@ -277,7 +277,7 @@ static prony_status run_loop(const prn_reference *r, const prn_node_def *node, c
     looping l = {.r = r, .node = node, .reads = reads, .results = body->output_count};
     l.carried = node->input_count > 2 ? node->input_count - 2 : 0;
     if (body->input_count < 2 + l.carried + node->children[0].captured_count || l.results < 1 + l.carried) {
-        *why = "its body does not fit";
+        *why = "its body does not match";
         return PRONY_OK;
     }
     l.now = prn_calloc(l.results + 1, sizeof *l.now);

@@ -138,7 +138,7 @@ static prony_status find_inputs(prn_reference_executor *c, const prony_session *
     if (!c->inputs) return prn_no_memory(error);
     if (prn_session_overrides(session))
         return prn_fail(error, PRONY_UNSUPPORTED,
-                        "%s: an input that has a default is given; accuracy is measured with defaults only",
+                        "%s: an input with a default was set; accuracy is measured with defaults only",
                         session->model->file->name);
     if (graph->input_count != session->input_count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s has %zu inputs, %s has %zu: they cannot be compared",

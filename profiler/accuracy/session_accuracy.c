@@ -12,8 +12,8 @@
 #define DEFAULT_TOLERANCE 1e-3
 
 static const char *const reference_text = "float64, the model's own nodes one by one";
-static const char *const no_float64 = "no float64 reference: the operator's own type stands in for it";
-static const char *const partly = "the reference before it is not float64 throughout";
+static const char *const no_float64 = "no float64 reference: compared in the operator's own type";
+static const char *const partly = "an earlier value of the reference is not float64";
 
 /* ---- outputs that another runtime saved */
 
@@ -26,14 +26,14 @@ static prony_status find_output(const prony_session *session, const prony_accura
         return PRONY_OK;
     }
     if (!a->output)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': the model has %zu outputs; say which of them it is",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': the model has %zu outputs; name the one that it holds",
                         a->source, graph->output_count);
     for (size_t k = 0; k < graph->output_count; k++) {
         if (strcmp(graph->outputs[k].name, a->output) != 0) continue;
         *index = k;
         return PRONY_OK;
     }
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': the model has no output '%s'; its first one is '%s'",
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "'%s': unknown output '%s'; the model's first one is '%s'",
                     a->source, a->output, graph->output_count ? graph->outputs[0].name : "");
 }
 
@@ -52,21 +52,20 @@ static prony_status against_one(const prony_accuracy_expected *a, const char *na
     char here[PRN_SHAPE_TEXT_BYTES], there[PRN_SHAPE_TEXT_BYTES];
     prn_f64_tensor measured = {.model = PRONY_UNDEFINED}, given = measured;
     if (!prn_f64_tensor_takes(value) || !prn_f64_tensor_takes(a->value))
-        return prn_fail(error, PRONY_UNSUPPORTED, "'%s', output '%s': tensors of numbers can be compared, nothing else",
-                        a->source, name);
+        return prn_fail(error, PRONY_UNSUPPORTED, "'%s', output '%s': only numeric tensors can be compared", a->source,
+                        name);
     if (!prn_shape_equal(&value->shape, &a->value->shape))
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "'%s' is %s, output '%s' is %s", a->source,
                         prn_value_text(a->value, there), name, prn_value_text(value, here));
     if (prn_f64_tensor_is_float(value->dtype) != prn_f64_tensor_is_float(a->value->dtype))
         return prn_fail(error, PRONY_SHAPE_MISMATCH,
-                        "'%s' is %s, output '%s' is %s: floats and integers are not compared", a->source,
+                        "'%s' is %s, output '%s' is %s: floats cannot be compared with integers", a->source,
                         prn_value_text(a->value, there), name, prn_value_text(value, here));
     prony_status status = prn_f64_tensor_read(&measured, value, true, error);
     if (status == PRONY_OK) status = prn_f64_tensor_read(&given, a->value, true, error);
     if (status == PRONY_OK && has_nan(&given) && !has_nan(&measured))
-        status =
-            prn_fail(error, PRONY_INVALID_ARGUMENT,
-                     "'%s' holds NaN where output '%s' has numbers: nothing can be compared with it", a->source, name);
+        status = prn_fail(error, PRONY_INVALID_ARGUMENT,
+                          "'%s' holds NaN where output '%s' has numbers: they cannot be compared", a->source, name);
     if (status == PRONY_OK) *out = prn_error_figures(&measured, &given, NULL, tolerance);
     prn_f64_tensor_drop(&measured);
     prn_f64_tensor_drop(&given);
@@ -85,7 +84,7 @@ typedef struct filling {
 
 static const char *why_not(const prn_accuracy_driver_row *row, const prn_step *step)
 {
-    if (!step->node->layer_count) return "moves a value between layouts or places";
+    if (!step->node->layer_count) return "moves a value between layouts or memory spaces";
     if (row->own_missing) return row->own_missing;
     if (row->chain_missing) return row->chain_missing;
     return "not compared";
@@ -129,7 +128,7 @@ static void session_accuracy_fill_layers(filling *f)
         else if (o == PRONY_NO_INDEX)
             row->not_compared = "a view of another value";
         if (row->not_compared) continue;
-        row->not_compared = "inside of an operator that makes another layer's value";
+        row->not_compared = "inside an operator that makes another layer's value";
         const prn_step *step = plan->steps[o];
         for (size_t k = 0; k < step->context.output_count; k++) {
             const uint32_t v = prn_accuracy_subgraphs_output(&f->walk->chain.slices, step, k);
@@ -200,7 +199,8 @@ static prony_status session_accuracy_observe(filling *f, prn_accuracy_driver *wa
     PRN_TRY(prn_accuracy_driver_create(walk, session, options->model, options->samples, f->accuracy.tolerance, error));
     if (walk->plan->step_count != f->report->operator_count ||
         walk->plan->program->layer_count != f->report->layer_count)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the report is of another session, or of other input shapes");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "the report belongs to another session or to other input shapes");
     const int64_t start = prn_now_ns();
     PRN_TRY(prn_accuracy_driver_run(walk, error));
     f->walk = walk;
@@ -210,8 +210,7 @@ static prony_status session_accuracy_observe(filling *f, prn_accuracy_driver *wa
     f->accuracy.reference_ns = walk->spent_ns;
     f->accuracy.peak_bytes = prn_f64_tensor_peak();
     if (!f->accuracy.compared && !f->accuracy.output_count)
-        return prn_fail(error, PRONY_UNSUPPORTED,
-                        "%s: no operator makes a tensor of numbers that a reference could be computed of",
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: no operator makes a numeric tensor that has a reference",
                         session->model->file->name);
     return PRONY_OK;
 }
@@ -244,7 +243,7 @@ static prony_status session_accuracy_check(const prony_report *report, const pro
     if (!report || !session)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_accuracy: an argument is NULL");
     if (options->samples < 0 || !(options->tolerance >= 0))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: a negative count or tolerance");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: counts and tolerance must not be negative");
     if (options->against_count && !options->against)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: `against` is NULL");
     for (size_t i = 0; i < options->against_count; i++)
@@ -252,8 +251,7 @@ static prony_status session_accuracy_check(const prony_report *report, const pro
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "accuracy options: against[%zu] has no value or no source",
                             i);
     if (session->watcher.run)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "a session that is watched by a monitor has no accuracy profile");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a session watched by a monitor has no accuracy profile");
     return PRONY_OK;
 }
 

@@ -242,7 +242,8 @@ prony_status prony_compare(prony_comparison **out, const prony_report *first, co
     if (!out || !first || !second) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_compare: an argument is NULL");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "compare options", error));
     options = &own;
-    if (!(options->noise >= 0)) return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: a negative threshold");
+    if (!(options->noise >= 0))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "compare options: thresholds must not be negative");
     prony_comparison *made = prn_calloc(1, sizeof *made);
     if (!made) return prn_no_memory(error);
     made->noise = options->noise > 0 ? options->noise : DEFAULT_NOISE;

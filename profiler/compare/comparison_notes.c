@@ -68,7 +68,7 @@ static void note_models(note_list *list, const prony_report *a, const prony_repo
     else if (a->output_sha256 && b->output_sha256 && a->config.seed_known && b->config.seed_known &&
              a->config.seed == b->config.seed && a->config.batch == b->config.batch &&
              strcmp(a->output_sha256, b->output_sha256) != 0)
-        comparison_notes_note(list, "the outputs differ, with the same model and seed");
+        comparison_notes_note(list, "the outputs differ although model and seed are the same");
     port_text(&a->model, inputs[0], sizeof inputs[0]);
     port_text(&b->model, inputs[1], sizeof inputs[1]);
     note_text(list, "input", inputs[0], inputs[1]);
@@ -79,7 +79,7 @@ static void note_configs(note_list *list, const prn_report_config *a, const prn_
     note_int(list, "batch", a->batch, b->batch);
     note_int(list, "number of intra-op threads", a->intra_op_threads, b->intra_op_threads);
     note_int(list, "number of inter-op workers", a->inter_op_threads, b->inter_op_threads);
-    note_int(list, "number of busy threads beside", a->background_threads, b->background_threads);
+    note_int(list, "number of background threads", a->background_threads, b->background_threads);
     note_text(list, "affinity", a->affinity && *a->affinity ? a->affinity : "none",
               b->affinity && *b->affinity ? b->affinity : "none");
     note_text(list, "precision", a->precision, b->precision);
@@ -110,32 +110,31 @@ static prony_status note_measurement(note_list *list, const prony_report *r, con
 {
     prony_steady_state steady;
     if (!r->measured || r->latency.count == 0) {
-        comparison_notes_note(list, "%s was not measured: it has no times", name);
+        comparison_notes_note(list, "%s was not measured and has no times", name);
         return PRONY_OK;
     }
     if (r->latency.count < FEW_RUNS)
-        comparison_notes_note(list,
-                              "%s has %" PRIu64 " runs; with fewer than %d a difference is hard to tell from chance",
+        comparison_notes_note(list, "%s has only %" PRIu64 " runs; fewer than %d rarely tell a difference from chance",
                               name, r->latency.count, FEW_RUNS);
     PRN_TRY(prony_report_steady_state(&steady, r, error));
     if (steady.known && !steady.steady)
-        comparison_notes_note(list, "%s was not steady: its latency drifted by %.1f %% while it was measured", name,
+        comparison_notes_note(list, "%s was not steady: latency drifted by %.1f %% during the measurement", name,
                               steady.drift * 100);
     return PRONY_OK;
 }
 
-/* "had the machine", "had 38 % of it taken by others" */
+/* "ran on a quiet machine", "lost 38 % of the machine to other processes" */
 static const char *load_text(const prony_report *r, char *text, size_t size)
 {
     const prn_disturbance *d = &r->disturbance;
     if (d->verdict == PRN_LOAD_QUIET)
-        snprintf(text, size, "had the machine");
+        snprintf(text, size, "ran on a quiet machine");
     else if (d->verdict == PRN_LOAD_BUSY && d->others >= 0)
-        snprintf(text, size, "had %.0f %% of it taken by others", d->others * 100);
+        snprintf(text, size, "lost %.0f %% of the machine to other processes", d->others * 100);
     else if (d->verdict == PRN_LOAD_BUSY)
         snprintf(text, size, "waited %.0f %% of the time for a processor", d->waited * 100);
     else
-        snprintf(text, size, "had a load that is not known");
+        snprintf(text, size, "ran under an unknown load");
     return text;
 }
 
@@ -143,7 +142,7 @@ static void note_loads(note_list *list, const prn_comparing *c)
 {
     char a[80], b[80];
     if (c->loads_differ)
-        comparison_notes_note(list, "cannot tell from times (?): A %s, B %s; --ignore-load judges all the same",
+        comparison_notes_note(list, "cannot tell from times (?): A %s, B %s; --ignore-load judges anyway",
                               load_text(c->report[0], a, sizeof a), load_text(c->report[1], b, sizeof b));
     else if (prn_loads_differ(c->report[0], c->report[1]))
         comparison_notes_note(list, "load ignored: A %s, B %s", load_text(c->report[0], a, sizeof a),
@@ -156,15 +155,13 @@ static void note_processes(note_list *list, const prn_comparing *c)
     if (c->by_processes)
         comparison_notes_note(
             list,
-            "cannot tell of layers and types (?): they were measured in one process of each, and processes of one "
-            "model differ "
-            "by about %.0f %%",
+            "cannot tell for layers and types (?): each report has one process, and processes of one model differ by "
+            "about %.0f %%",
             100 * PRN_PROCESS_DEVIATION);
     else
         comparison_notes_note(
             list,
-            "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few to know; "
-            "measure "
+            "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few; measure "
             "both with --processes 10, or compare the models in turns (prony compare A.onnx B.onnx)",
             100 * PRN_PROCESS_DEVIATION);
 }

@@ -222,17 +222,18 @@ static prony_status put_metrics(prn_text *text, const prony_comparison *c, size_
     if (view.count > table.rows || view.merged) {
         char line[160], merged[80] = "";
         if (view.merged)
-            snprintf(merged, sizeof merged, "%zu of the ratio of a row above%s", view.merged,
+            snprintf(merged, sizeof merged, "%zu with the same ratio as a row above%s", view.merged,
                      view.count > table.rows ? ", " : "");
         int used = snprintf(line, sizeof line, "not shown: %s", merged);
         if (view.count > table.rows)
-            used += snprintf(line + used, sizeof line - (size_t)used, "%zu more that differ", view.count - table.rows);
+            used +=
+                snprintf(line + used, sizeof line - (size_t)used, "%zu further differences", view.count - table.rows);
         snprintf(line + used, sizeof line - (size_t)used, " (--all)");
         prn_text_wrap(text, PRN_STYLE_DIM, 0, line);
     }
     const size_t differ = view.count + view.merged;
     if (differ < c->metric_count) {
-        prn_text_putf(text, PRN_STYLE_DIM, "%zu metrics do not differ at all", c->metric_count - differ);
+        prn_text_putf(text, PRN_STYLE_DIM, "%zu metrics are identical", c->metric_count - differ);
         prn_text_line(text);
     }
     prn_free(view.rows);
@@ -249,7 +250,7 @@ static int by_difference(const void *left, const void *right)
 static prony_status put_parts(prn_text *text, const prony_compare_row *parts, size_t count, prn_compare_by by,
                               size_t top)
 {
-    static const char *const titles[] = {"Layers", "Operator types", "Inside of these layers"};
+    static const char *const titles[] = {"Layers", "Operator types", "Inside these layers"};
     part_view view = {prn_calloc(count + 1, sizeof(prony_compare_row *)), count};
     if (!view.rows) return prn_no_memory(text->error);
     for (size_t i = 0; i < count; i++) view.rows[i] = &parts[i];
@@ -264,12 +265,12 @@ static prony_status put_parts(prn_text *text, const prony_compare_row *parts, si
     prn_text_line(text);
     prn_text_put(text, PRN_STYLE_TITLE, titles[by]);
     if (count > table.rows)
-        prn_text_putf(text, PRN_STYLE_DIM, ", %zu of %zu with the largest differences", table.rows, count);
+        prn_text_putf(text, PRN_STYLE_DIM, ", the %zu of %zu with the largest differences", table.rows, count);
     prn_text_line(text);
     if (count)
         prn_text_table(text, &table);
     else
-        prn_text_putf(text, PRN_STYLE_DIM, "  none that both have times for"), prn_text_line(text);
+        prn_text_putf(text, PRN_STYLE_DIM, "  none with times in both reports"), prn_text_line(text);
     prn_free(view.rows);
     return PRONY_OK;
 }
@@ -343,8 +344,8 @@ static void put_conclusion(prn_text *text, const prony_comparison *c)
             prn_text_line(text);
         }
     if (others) {
-        snprintf(line, sizeof line, "%zu other metric%s worse and %s not decide (--metrics LIST, or all)", others,
-                 others == 1 ? " is" : "s are", others == 1 ? "does" : "do");
+        snprintf(line, sizeof line, "%zu other metric%s worse, but %s not count (choose with --metrics LIST, or all)",
+                 others, others == 1 ? " is" : "s are", others == 1 ? "does" : "do");
         prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     }
 }
@@ -486,5 +487,5 @@ prony_status prony_comparison_write(const prony_comparison *comparison, prony_fo
     options = &own;
     if (format == PRONY_FORMAT_JSON) return comparison_write_json(comparison, write, user, error);
     if (format == PRONY_FORMAT_TEXT) return comparison_write_text(comparison, options, write, user, error);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "a comparison is text or JSON");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "a comparison can be written as text or JSON only");
 }

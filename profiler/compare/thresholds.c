@@ -38,17 +38,17 @@ prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *me
     char key[64];
     size_t length = strcspn(text, ":");
     if (!text[length] || length == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "threshold \"%.100s\": METRIC:VALUE is expected, such as latency:100ms", text);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\" needs METRIC:VALUE, such as latency:100ms",
+                        text);
     if (length >= sizeof key) /* cut, it might be the name of another metric */
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": no metric has so long a name", text);
     snprintf(key, sizeof key, "%.*s", (int)length, text);
     *out = (prony_threshold){.metric = find_metric(metrics, key)};
     if (!out->metric)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": there is no metric \"%s\"", text, key);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": unknown metric \"%s\"", text, key);
     if (out->metric->direction == PRONY_NO_DIRECTION)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": of %s neither more nor less is better",
-                        text, key);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "threshold \"%.100s\": metric %s has no better direction, so it takes no threshold", text, key);
     const char *value = text + length + 1;
     prony_status status = prony_metric_parse(out->metric, value + strspn(value, " "), &out->limit, error);
     if (status != PRONY_OK) prn_error_prefix(error, "threshold \"%.100s\"", text);
@@ -206,7 +206,7 @@ static prony_status thresholds_write_text(const prony_check_row *rows, size_t co
     for (size_t i = 0; i < count; i++) {
         char line[400];
         if (rows[i].outcome != PRONY_OUTCOME_UNKNOWN) continue;
-        snprintf(line, sizeof line, "%.60s is not known here: %.300s", rows[i].threshold.metric->key,
+        snprintf(line, sizeof line, "%.60s is unknown in this report: %.300s", rows[i].threshold.metric->key,
                  rows[i].threshold.metric->description);
         prn_text_wrap(text, PRN_STYLE_WARN, 0, line);
     }
@@ -265,5 +265,5 @@ prony_status prony_check_write(const prony_check_row *rows, size_t count, const 
     options = &own;
     if (format == PRONY_FORMAT_JSON) return thresholds_write_json(rows, count, target, write, user, error);
     if (format == PRONY_FORMAT_TEXT) return thresholds_write_text(rows, count, target, options, write, user, error);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "thresholds are text or JSON");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "thresholds can be written as text or JSON only");
 }

@@ -43,7 +43,7 @@ prony_status prony_versus_process_of(prony_versus_process *out, const prony_repo
 {
     if (!out || !report) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_versus_process_of: an argument is NULL");
     if (!report->measured)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: the report measured nothing", report->model.name);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: the report has no measurements", report->model.name);
     const int64_t phases[] = {report->phases.load_ns, report->phases.bind_ns, report->phases.rewrite_ns,
                               report->phases.plan_ns};
     int64_t start = 0;

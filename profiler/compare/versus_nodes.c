@@ -159,7 +159,7 @@ static prony_status read_events(joining *j, const char *name, const char *text, 
     if (reader.status != PRONY_OK) return reader.status;
     PRN_TRY(status);
     if (j->runs == 0 || j->event_count == 0)
-        return prn_fail(j->error, PRONY_INVALID_ARGUMENT, "%s: no run of a model is in it", name);
+        return prn_fail(j->error, PRONY_INVALID_ARGUMENT, "%s: the profile contains no run of a model", name);
     return PRONY_OK;
 }
 

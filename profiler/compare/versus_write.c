@@ -103,13 +103,13 @@ static void put_start(prn_text *text, const prony_versus *v)
     if (v->result_count == 0) return;
     const prony_versus_result *row = &v->results[0];
     if (row->own_start_ns >= 0 && row->peer_start_ns >= 0) {
-        prn_text_putf(text, PRN_STYLE_PLAIN, "from file to session: prony %s,",
+        prn_text_putf(text, PRN_STYLE_PLAIN, "start (file to session): prony %s,",
                       prn_number_time(own, llround(row->own_start_ns), 3, " "));
         prn_text_putf(text, PRN_STYLE_PLAIN, " peer %s", prn_number_time(peer, llround(row->peer_start_ns), 3, " "));
         prn_text_line(text);
     }
     if (row->own_peak_rss_bytes >= 0 && row->peer_peak_rss_bytes >= 0) {
-        prn_text_putf(text, PRN_STYLE_PLAIN, "peak memory of the process: prony %s,",
+        prn_text_putf(text, PRN_STYLE_PLAIN, "peak process memory: prony %s,",
                       prn_number_bytes(own, row->own_peak_rss_bytes, 3, " "));
         prn_text_putf(text, PRN_STYLE_PLAIN, " peer %s", prn_number_bytes(peer, row->peer_peak_rss_bytes, 3, " "));
         prn_text_line(text);
@@ -129,18 +129,18 @@ static void put_doubts(prn_text *text, const prony_versus *v)
             snprintf(threads, sizeof threads, "%d thread%s: ", row->intra_op_threads,
                      row->intra_op_threads == 1 ? "" : "s");
         if (row->others_share > 0)
-            snprintf(others, sizeof others, " (other processes took up to %.0f %%)", row->others_share * 100);
+            snprintf(others, sizeof others, " (other processes used up to %.0f %%)", row->others_share * 100);
         if (row->withheld)
             snprintf(line, sizeof line,
-                     "%sundecided: %zu of %zu pairs were measured on a busy machine%s, and a verdict needs %d quiet "
-                     "ones; --ignore-load judges all the same",
+                     "%sundecided: %zu of %zu pairs ran on a busy machine%s, and a verdict needs %d quiet pairs; "
+                     "--ignore-load judges anyway",
                      threads, row->busy_pairs, row->measured_pairs, others, PRONY_VERSUS_LEAST_PAIRS);
         else if (row->busy_pairs)
-            snprintf(line, sizeof line, "%s%zu of %zu pairs were measured on a busy machine and are left out", threads,
+            snprintf(line, sizeof line, "%s%zu of %zu pairs ran on a busy machine and are left out", threads,
                      row->busy_pairs, row->measured_pairs);
         else if (row->pairs && row->pairs < PRONY_VERSUS_LEAST_PAIRS)
             snprintf(line, sizeof line,
-                     "%snot judged: %zu pair%s from %s to %s; an interval of 95 %% needs %d (--processes %d)", threads,
+                     "%snot judged: %zu pair%s from %s to %s; a 95 %% interval needs %d (--processes %d)", threads,
                      row->pairs, row->pairs == 1 ? "" : "s", prn_number_fixed(low, row->ratio_least, 2),
                      prn_number_fixed(high, row->ratio_most, 2), PRONY_VERSUS_LEAST_PAIRS, PRONY_VERSUS_LEAST_PAIRS);
         else
@@ -164,7 +164,7 @@ static void versus_write_put_outputs(prn_text *text, const prony_versus *v)
     if (v->output_count == 0) return;
     if (agree == v->output_count) {
         prn_text_putf(text, PRN_STYLE_GOOD, "outputs agree");
-        prn_text_putf(text, PRN_STYLE_DIM, ": %zu, by at most %.1e of the output's range", agree, largest);
+        prn_text_putf(text, PRN_STYLE_DIM, ": %zu, largest difference %.1e of the output's range", agree, largest);
         prn_text_line(text);
         return;
     }
@@ -287,19 +287,19 @@ static void put_profiles(prn_text *text, const prony_versus *v, size_t top)
             peer_alone += row->peer_ns;
         }
     }
-    if (!put_operators(text, v, "Where the peer is faster", top, peer_is_ahead, 0)) {
+    if (!put_operators(text, v, "Operators that are faster in the peer", top, peer_is_ahead, 0)) {
         prn_text_line(text);
         prn_text_put(text, PRN_STYLE_GOOD, "no operator is slower than the peer's");
         prn_text_line(text);
     }
-    put_operators(text, v, "Operators of prony without a node of that name", top / 3 + 1, own_has_no_counterpart,
-                  1U << 3 | 1U << 4 | 1U << 5);
-    put_operators(text, v, "Nodes of the peer alone, by type", top / 3 + 1, peer_has_no_counterpart,
+    put_operators(text, v, "Operators of prony without a peer node of the same name", top / 3 + 1,
+                  own_has_no_counterpart, 1U << 3 | 1U << 4 | 1U << 5);
+    put_operators(text, v, "Peer nodes without a counterpart, by type", top / 3 + 1, peer_has_no_counterpart,
                   1U << 1 | 1U << 2 | 1U << 4 | 1U << 5);
     prn_number_text a, b, c, d;
     char line[300];
     snprintf(line, sizeof line,
-             "%zu operators are joined by name: prony %s, peer %s; without a counterpart: prony %s, peer %s", joined,
+             "%zu operators match by name: prony %s, peer %s; without a counterpart: prony %s, peer %s", joined,
              prn_number_time(a, llround(own), 3, " "), prn_number_time(b, llround(peer), 3, " "),
              prn_number_time(c, llround(own_alone), 3, " "), prn_number_time(d, llround(peer_alone), 3, " "));
     prn_text_line(text);
@@ -460,5 +460,5 @@ prony_status prony_versus_write(prony_versus *versus, prony_format format, const
     PRN_TRY(prn_versus_judge(versus, error));
     if (format == PRONY_FORMAT_JSON) return versus_write_json(versus, write, user, error);
     if (format == PRONY_FORMAT_TEXT) return versus_write_text(versus, &own, write, user, error);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "what is beside another engine is text or JSON");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "a comparison with a peer can be written as text or JSON only");
 }

@@ -119,10 +119,8 @@ static prony_status html_tables_put_layers(prn_out *out, const prony_report *r, 
     for (size_t i = 0; i < count && i < MOST_ROWS; i++) html_tables_put_layer(out, r, &r->layers[hot[i].layer]);
     end_table(out);
     if (count > MOST_ROWS)
-        prn_out_format(out, "<p>and %zu more, which take less; they lie in the page as JSON.</p>\n", count - MOST_ROWS);
-    prn_out_format(out,
-                   "<p>%s; ~: one operator runs several layers: their "
-                   "times are estimates, by what each kind of work takes.</p>\n",
+        prn_out_format(out, "<p>and %zu smaller ones; the page's JSON holds them all.</p>\n", count - MOST_ROWS);
+    prn_out_format(out, "<p>%s; ~: estimated, because one operator runs several layers.</p>\n",
                    prn_report_stamped(r) ? "%: share of the time inside operators" : "%: share of the FLOPs");
     prn_free(hot);
     return PRONY_OK;
@@ -132,7 +130,7 @@ prony_status prn_html_plain_tables(prn_out *out, const prony_report *r, prony_er
 {
     prn_out_text(out, "<noscript>\n<div class=\"plain\"><h1>");
     prn_out_xml(out, prn_report_title(r));
-    prn_out_text(out, "</h1>\n<p>Charts, sorting and filtering need scripts; these tables do not.</p>\n");
+    prn_out_text(out, "</h1>\n<p>Charts, sorting and filtering need JavaScript; these tables do not.</p>\n");
     put_figures(out, r);
     PRN_TRY(put_types(out, r, error));
     PRN_TRY(html_tables_put_layers(out, r, error));

@@ -427,7 +427,7 @@ prony_status prn_report_write_csv(const prony_report *report, const prony_write_
         write_nested(&c, r);
         break;
     default:
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "CSV holds one level: levels 0x%x names none or several",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "CSV holds one level; levels 0x%x select none or several",
                         options->levels);
     }
     return prn_out_end(&c.out);

@@ -291,14 +291,12 @@ prony_status prn_report_write_latex(const prony_report *r, const prony_write_opt
     prn_out out;
     PRN_TRY(prn_select_init(&selection, r, options, error));
     prn_out_begin(&out, write, user, error);
-    prn_out_text(
-        &out, "% Compiles by itself; in a document of your own: \\usepackage{array,booktabs,longtable} and \\input.\n"
-              "\\expandafter\\ifx\\csname @nodocument\\endcsname\\relax\\def\\pronyend{}\\else\n"
-              "\\documentclass[a4paper,10pt]{article}\n"
-              "\\usepackage{array,booktabs,longtable}\n"
-              "\\usepackage[margin=15mm]{geometry}\n"
-              "\\begin{document}\n\\def\\pronyend{\\end{document}}\n\\fi\n"
-              "{\\footnotesize\\setlength{\\tabcolsep}{4pt}\n");
+    prn_out_text(&out,
+                 "% Compiles on its own; in your own document: \\usepackage{array,booktabs,longtable} and "
+                 "\\input.\n\\expandafter\\ifx\\csname "
+                 "@nodocument\\endcsname\\relax\\def\\pronyend{}\\else\n\\documentclass[a4paper,10pt]{article}"
+                 "\n\\usepackage{array,booktabs,longtable}\n\\usepackage[margin=15mm]{geometry}\n\\begin{document}"
+                 "\n\\def\\pronyend{\\end{document}}\n\\fi\n{\\footnotesize\\setlength{\\tabcolsep}{4pt}\n");
     if (levels & PRONY_LEVEL_MODEL) report_latex_write_model(&out, r);
     prony_status status = PRONY_OK;
     if (levels & PRONY_LEVEL_MODEL) status = write_types(&out, r, top, error);

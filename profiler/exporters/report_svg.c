@@ -61,7 +61,7 @@ prony_status prn_report_write_svg(const prony_report *r, const prony_write_optio
         PRN_TRY(charts[i].draw(&out, r, error));
         return prn_out_end(&out);
     }
-    return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "chart \"%s\": there are layers, types, roofline, memory, latency, modules, graph and accuracy",
-                    name);
+    return prn_fail(
+        error, PRONY_INVALID_ARGUMENT,
+        "unknown chart \"%s\"; known: layers, types, roofline, memory, latency, modules, graph and accuracy", name);
 }

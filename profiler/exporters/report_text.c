@@ -143,12 +143,12 @@ static void describe_run(phrase *p, const prony_report *r)
     else if (c->affinity && *c->affinity)
         phrase_add(p, "cores %.60s", c->affinity);
     if (c->affinity_failure && *c->affinity_failure)
-        phrase_add(p, "not as '%.40s' asks: %.160s", c->affinity, c->affinity_failure);
+        phrase_add(p, "'%.40s' was not possible: %.160s", c->affinity, c->affinity_failure);
     if (c->background_threads > 0)
-        phrase_add(p, "beside %d busy thread%s of another process", c->background_threads,
+        phrase_add(p, "with %d busy thread%s of another process", c->background_threads,
                    c->background_threads == 1 ? "" : "s");
     if (!c->rewrites) phrase_add(p, "no rewrites");
-    if (!c->reuse) phrase_add(p, "no reuse of memory");
+    if (!c->reuse) phrase_add(p, "memory reuse off");
     if (c->seed_known) phrase_add(p, "inputs from seed %" PRIu64, c->seed);
 }
 
@@ -279,7 +279,7 @@ static void put_heading(prn_text *text, const prony_report *r)
 static void put_unsupported(prn_text *text, const prony_report *r)
 {
     if (!r->unsupported_count) return;
-    prn_text_heading(text, "Unsupported operators", "these keep the model from running");
+    prn_text_heading(text, "Unsupported operators", "the model cannot run without them");
     for (size_t i = 0; i < r->unsupported_count; i++) {
         prn_text_to(text, 2);
         prn_text_put(text, PRN_STYLE_BAD, r->unsupported[i]);
@@ -291,7 +291,7 @@ static void put_assumed_imports(prn_text *text, const prony_report *r)
 {
     for (size_t i = 0; i < r->assumed_import_count; i++) {
         prn_text_to(text, 2);
-        prn_text_putf(text, PRN_STYLE_DIM, "the model does not import %s: assumed", r->assumed_imports[i]);
+        prn_text_putf(text, PRN_STYLE_DIM, "the model does not import %s (assumed)", r->assumed_imports[i]);
         prn_text_line(text);
     }
 }
@@ -411,11 +411,11 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
     put_pairs(text, &list);
     if (r->stopped_at) {
         char line[600];
-        snprintf(line, sizeof line, "the run that was cancelled, which does not count, was in %.500s", r->stopped_at);
+        snprintf(line, sizeof line, "the cancelled run (not counted) stopped in %.500s", r->stopped_at);
         prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
     }
     if (t->p99_valid) return;
-    prn_text_wrap(text, PRN_STYLE_DIM, 2, "? fewer samples than this quantile needs (p90 64, p95 130, p99 662)");
+    prn_text_wrap(text, PRN_STYLE_DIM, 2, "? too few samples for this quantile (p90 needs 64, p95 130, p99 662)");
 }
 
 static void put_memory(prn_text *text, const prony_report *r, const char *title)
@@ -435,7 +435,7 @@ static void put_memory(prn_text *text, const prony_report *r, const char *title)
     add_bytes(&list, "scratch", m->scratch_bytes);
     add_percent(&list, "internal fragmentation", m->internal_fragmentation);
     add_percent(&list, "external fragmentation", m->external_fragmentation);
-    snprintf(report_text_add_pair(&list, "allocations given back")->value, sizeof list.items[0].value,
+    snprintf(report_text_add_pair(&list, "allocations released")->value, sizeof list.items[0].value,
              "%" PRIu64 " of %" PRIu64, m->releases, m->allocations);
     if (m->heap_calls_known) add_count(&list, "heap calls per run", m->heap_calls_per_run);
     if (m->library_heap_calls_known) add_count(&list, "library heap calls", m->library_heap_calls_per_run);
@@ -463,8 +463,7 @@ static void report_text_put_cost(prn_text *text, const prn_report_cost *c)
     prn_number_text share, low, high;
     if (!c->pairs || c->share_ci95[1] - c->share_ci95[0] >= fabs(c->share)) return; /* the interval is too wide */
     snprintf(line, sizeof line,
-             "profiling costs %s %% of the latency, measured on against off in %" PRIu64
-             " pairs of runs (95 %%: %s..%s)",
+             "profiling costs %s %% of the latency, from %" PRIu64 " pairs of runs with and without it (95 %%: %s..%s)",
              prn_number_fixed(share, c->share * 100, 2), c->pairs, prn_number_fixed(low, c->share_ci95[0] * 100, 1),
              prn_number_fixed(high, c->share_ci95[1] * 100, 1));
     prn_text_wrap(text, c->share_ci95[0] <= 0.02 ? PRN_STYLE_DIM : PRN_STYLE_WARN, 2, line);
@@ -583,7 +582,7 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
     if (options->levels & ~(unsigned)(PRONY_LEVEL_MODEL | PRONY_LEVEL_LAYER | PRONY_LEVEL_OPERATOR |
                                       PRONY_LEVEL_MODULE | PRONY_LEVEL_NESTED))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "levels 0x%x: there are 1 (model), 2 (layer), 4 (operator), 8 (module) and 16 (nested)",
+                        "levels 0x%x: known are 1 (model), 2 (layer), 4 (operator), 8 (module) and 16 (nested)",
                         options->levels);
     if (options->module_depth < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "module depth %" PRId64 " is negative", options->module_depth);

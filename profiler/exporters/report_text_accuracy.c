@@ -94,11 +94,11 @@ static void report_text_accuracy_put_outputs(prn_text *text, const prony_accurac
         if (isfinite(out->error.snr_db))
             snprintf(snr, sizeof snr, ", %s dB", prn_number_fixed(number, out->error.snr_db, 1));
         if (out->error.max_abs == 0 && !out->error.nonfinite)
-            snprintf(line, sizeof line, "output '%.80s' %s %.120s", out->name, out->against ? "equals" : "is as",
-                     out->against ? out->against : "the reference has it");
+            snprintf(line, sizeof line, "output '%.80s' equals %.120s", out->name,
+                     out->against ? out->against : "the reference");
         else
-            snprintf(line, sizeof line, "output '%.80s' beside %.120s: at most %s off, %s of its range%s", out->name,
-                     out->against ? out->against : "the reference", abs, rel, snr);
+            snprintf(line, sizeof line, "output '%.80s' differs from %.120s by at most %s, %s of its range%s",
+                     out->name, out->against ? out->against : "the reference", abs, rel, snr);
         prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
     }
 }
@@ -109,9 +109,10 @@ static void report_text_accuracy_put_cost(prn_text *text, const prony_accuracy *
     prn_number_text time, bytes;
     if (!a->operators) return;
     snprintf(line, sizeof line,
-             "Beside %.160s. own: on the same inputs; accum.: from the model's inputs on; both as largest error over "
-             "the output's range. %" PRIu64 " of %" PRIu64 " operators compared, own errors of %" PRIu64 ", %" PRIu64
-             " of them without a float64 reference. Cost: one run of %s, at most %s of reference tensors.",
+             "Compared with %.160s. own: error on the same inputs; accum.: error from the model's inputs on; both are "
+             "the largest error over the output's range. %" PRIu64 " of %" PRIu64
+             " operators compared; own errors of %" PRIu64 ", %" PRIu64
+             " of them without a float64 reference. Cost: one run of %s and at most %s of reference tensors.",
              a->reference, a->compared, a->operators, a->sampled, a->without_reference,
              prn_number_time(time, a->run_ns, 3, " "), prn_number_bytes(bytes, (double)a->peak_bytes, 3, " "));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);

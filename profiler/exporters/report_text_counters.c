@@ -79,7 +79,7 @@ prony_status prn_text_counters(prn_text *text, const prony_report *report, size_
         if (report->operators[i].counted) rows[count++] = &report->operators[i];
     qsort(rows, count, sizeof *rows, more_cycles);
     char note[160];
-    snprintf(note, sizeof note, "mean of %" PRIu64 " further runs, in user space; a reading took %" PRId64 " ns",
+    snprintf(note, sizeof note, "mean of %" PRIu64 " further runs, in user space; each reading took %" PRId64 " ns",
              report->counter_runs, report->counter_read_ns);
     prn_text_heading(text, "Hardware counters", note);
     size_t shown = prn_text_shown_rows(count, top ? top : 20);

@@ -22,7 +22,7 @@ static prony_status put_steady(prn_text *text, const prony_report *r, bool all, 
     if (!s.known || (s.steady && !s.unsure && !all)) return PRONY_OK;
     prn_text_to(text, 2);
     if (s.unsure)
-        prn_text_put(text, PRN_STYLE_WARN, "cannot tell whether it was steady");
+        prn_text_put(text, PRN_STYLE_WARN, "cannot tell if the latency was steady");
     else if (s.steady)
         prn_text_put(text, PRN_STYLE_GOOD, "steady");
     else
@@ -47,7 +47,7 @@ static prony_status put_processes(prn_text *text, const prony_report *r, prony_e
         if (one.median_ns > most) most = one.median_ns;
     }
     prn_text_to(text, 2);
-    prn_text_putf(text, PRN_STYLE_DIM, "of %zu process%s, whose medians lie from %s to %s", r->process_count,
+    prn_text_putf(text, PRN_STYLE_DIM, " of %zu process%s, with medians from %s to %s", r->process_count,
                   r->process_count == 1 ? "" : "es", prn_number_time(low, least, 4, " "),
                   prn_number_time(high, most, 4, " "));
     prn_text_line(text);
@@ -186,13 +186,11 @@ static void put_threads(prn_text *text, const prony_report *r)
     char line[400], name[64];
     prn_number_text cores, share, waited, part;
     prn_text_shorten(name, sizeof name, worst->name ? worst->name : "", 40);
-    snprintf(
-        line, sizeof line,
-        "threads: %s of %d processors at work inside operators (%s %%); they waited %s a run, most in %s (%s %% of "
-        "it)",
-        prn_number_fixed(cores, busy / time, 2), threads, prn_number_percent(share, busy / (busy + wait)),
-        prn_number_time(waited, (int64_t)wait, 3, " "), name,
-        prn_number_percent(part, wait > 0 ? (double)worst->parallel.wait_ns / wait : 0));
+    snprintf(line, sizeof line,
+             "threads: %s of %d processors busy inside operators (%s %%); they waited %s per run, most in %s (%s %%)",
+             prn_number_fixed(cores, busy / time, 2), threads, prn_number_percent(share, busy / (busy + wait)),
+             prn_number_time(waited, (int64_t)wait, 3, " "), name,
+             prn_number_percent(part, wait > 0 ? (double)worst->parallel.wait_ns / wait : 0));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
 }
 

@@ -227,25 +227,22 @@ static void put_layer_legend(prn_text *text, const prn_text_view *v)
     if (attributed && strcmp(prn_estimate_basis(v->report), "measured") == 0)
         prn_text_wrap(
             text, PRN_STYLE_DIM, 0,
-            "~ one operator runs several layers: their times are estimates, by what each kind of work takes on this "
-            "machine");
+            "~ estimated time: one operator runs several layers; split by this machine's rates for each kind of work");
     else if (attributed)
-        prn_text_wrap(
-            text, PRN_STYLE_DIM, 0,
-            "~ one operator runs several layers: their times are estimates, by what each kind of work takes on a usual "
-            "machine ('prony machine' measures this one, once)");
+        prn_text_wrap(text, PRN_STYLE_DIM, 0,
+                      "~ estimated time: one operator runs several layers; split by the rates of a usual machine "
+                      "('prony machine' measures this one, once)");
     if (removed)
         prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "- returns its input unchanged, repeats it for a node that does so itself, or lies folded in "
-                      "weights: removed "
-                      "before anything ran");
-    if (folded) prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once when shapes were bound: costs nothing per run");
-    if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape, and so the cost, known at run time only");
+                      "- removed before the run: it returns or repeats its input, or is folded into weights");
+    if (folded)
+        prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once, when shapes were bound; costs nothing per run");
+    if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape and cost are known only at run time");
     if (!v->filtered && !v->part && prn_report_stamped(v->report) && v->share < 0.9995) {
         char note[96];
         prn_number_text rest;
         snprintf(note, sizeof note,
-                 "The other %s %% were spent in operators that belong to no layer, such as reorders.",
+                 "Another %s %% of the time is in operators that belong to no layer, such as reorders.",
                  prn_number_percent(rest, 1 - v->share));
         prn_text_wrap(text, PRN_STYLE_DIM, 0, note);
     }

@@ -145,7 +145,7 @@ prony_status prn_text_modules(prn_text *text, const prony_report *report, int64_
                        .rows = shown,
                        .cell = module_cell,
                        .user = &v};
-    prn_text_heading(text, "Modules", "each with all that lies below it");
+    prn_text_heading(text, "Modules", "each includes the modules below it");
     prn_text_table(text, &table);
     prn_text_hidden_rows(text, v.count - shown, "module");
     prn_free(v.rows);

@@ -106,9 +106,8 @@ static void put_roofs(prn_text *text, const prony_report *r)
              prn_number_si(bytes, prn_report_roof_bandwidth(r, "DRAM"), 3, " "));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     if (r->roof.busy)
-        prn_text_wrap(
-            text, PRN_STYLE_WARN, 2,
-            "these roofs were measured on a busy machine and are too low: 'prony machine' measures them again");
+        prn_text_wrap(text, PRN_STYLE_WARN, 2,
+                      "these roofs were measured on a busy machine and are too low; run 'prony machine' again");
 }
 
 /* "/layers.0/MatMul: 12 x 100 results in tiles of 14 x 32: …; its kernel reaches 61 % at best here, in /a". Operators
@@ -139,11 +138,10 @@ static void put_above(prn_text *text, const prony_report *r)
     }
     if (!above) return;
     char line[160];
-    snprintf(
-        line, sizeof line,
-        "%zu operator%s above the roof, which was measured on a busier machine: 'prony machine --no-cache' measures it "
-        "again",
-        above, above == 1 ? " is" : "s are");
+    snprintf(line, sizeof line,
+             "%zu operator%s above the roof, which was measured on a busier machine; run 'prony machine --no-cache' to "
+             "measure it again",
+             above, above == 1 ? " is" : "s are");
     prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
 }
 
@@ -153,7 +151,7 @@ prony_status prn_text_roof(prn_text *text, const prony_report *r, prony_error *e
     if (!prn_report_stamped(r) || r->operator_count == 0) return PRONY_OK;
     prn_text_heading(text, "What dominates, and why", "by the roofline of this machine");
     if (!r->has_roof) {
-        prn_text_wrap(text, PRN_STYLE_DIM, 2, "not known: 'prony machine' measures the roofs once");
+        prn_text_wrap(text, PRN_STYLE_DIM, 2, "no roofs are known; run 'prony machine' once to measure them");
         return PRONY_OK;
     }
     prony_impact_row *rows;

@@ -105,8 +105,8 @@ static prony_status say_inside(const prony_report *r, char *out, prony_error *er
     if (!(share > 0)) return PRONY_OK;
     prn_text_shorten(around, sizeof around, n->path, 60);
     prn_text_shorten(name, sizeof name, n->name, 60);
-    size_t used = (size_t)snprintf(out, SENTENCE_BYTES, "Inside of %s, %s (%.40s) takes most, %s %% of the whole",
-                                   around, name, n->op, prn_number_percent(percent, share));
+    size_t used = (size_t)snprintf(out, SENTENCE_BYTES, "Inside %s, %s (%.40s) takes most: %s %% of the whole", around,
+                                   name, n->op, prn_number_percent(percent, share));
     if (n->executed)
         used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", executed %s time%s a run",
                                  prn_number_grouped(times, n->executions), n->executions == 1 ? "" : "s");
@@ -122,7 +122,7 @@ static const char *model_rate_text(const prony_report *r, char *text, size_t siz
     const double model = (double)r->totals.cost.flops, executed = prn_report_executed_flops(r);
     *text = '\0';
     if (r->latency.mean_ns > 0 && fabs(model - executed) > 0.005 * model)
-        snprintf(text, size, "; in the model's FLOPs that is %s",
+        snprintf(text, size, " (%s by the model's FLOPs)",
                  prn_number_fixed(number, model / (double)r->latency.mean_ns, 1));
     return text;
 }
@@ -153,18 +153,16 @@ static void say_why(const prony_report *r, char *out)
     for (size_t i = 0; i < 3; i++) prn_number_percent(parts[i], shares[bounds[i]]);
     if (bytes > 0) {
         snprintf(out, SENTENCE_BYTES,
-                 "%s %% of the time is int8 matmul, for which no peak was measured. Of the rest compute bounds %s %%, "
-                 "memory "
-                 "%s %%, overhead %s %%. Kernels execute what would be %s GFLOP/s in floats%s.",
+                 "%s %% of the time is int8 matmul, for which no peak was measured. Of the rest, compute bounds %s %%, "
+                 "memory %s %%, overhead %s %%. Kernels execute the equivalent of %s GFLOP/s in floats%s.",
                  prn_number_percent(b, bytes), parts[0], parts[1], parts[2], a, model);
         return;
     }
-    snprintf(
-        out, SENTENCE_BYTES,
-        "Compute bounds %s %% of the time, memory %s %%, overhead %s %%. Kernels execute %s of the %s GFLOP/s that %d "
-        "thread%s can%s%s.",
-        parts[0], parts[1], parts[2], a, prn_number_fixed(b, peak, 0), prn_report_threads(r),
-        prn_report_threads(r) == 1 ? "" : "s", r->roof.busy ? " (a peak measured on a busy machine)" : "", model);
+    snprintf(out, SENTENCE_BYTES,
+             "%s %% of the time is bound by compute, %s %% by memory, %s %% by overhead. Kernels execute %s of the %s "
+             "GFLOP/s that %d thread%s can%s%s.",
+             parts[0], parts[1], parts[2], a, prn_number_fixed(b, peak, 0), prn_report_threads(r),
+             prn_report_threads(r) == 1 ? "" : "s", r->roof.busy ? " (a peak measured on a busy machine)" : "", model);
 }
 
 /* The reason of the slowest operator, if known: "/a/b (MatMul) is at 31 % of its roof: …". */
@@ -179,7 +177,7 @@ static bool say_reason(const prony_report *r, char *out)
     if (!longest || !prn_reasons_text(longest, 1, reasons, sizeof reasons)) return false;
     prn_text_shorten(name, sizeof name, longest->name, 48);
     if (prony_report_bound(r, longest->index, &share) != PRONY_BOUND_UNKNOWN)
-        snprintf(out, SENTENCE_BYTES, "%s (%.40s) is at %.0f %% of its roof: %s.", name, longest->op, share * 100,
+        snprintf(out, SENTENCE_BYTES, "%s (%.40s) reaches %.0f %% of its roof: %s.", name, longest->op, share * 100,
                  reasons);
     else
         snprintf(out, SENTENCE_BYTES, "%s (%.40s): %s.", name, longest->op, reasons);
@@ -194,7 +192,7 @@ static void say_where(const prony_report *r, char *out)
     size_t used = (size_t)snprintf(out, SENTENCE_BYTES, "%s %% of a run is spent inside operators",
                                    prn_number_percent(inside, r->time_share));
     if (threads > 1)
-        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", where of %d threads %s were busy", threads,
+        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, "; of %d threads, %s were busy", threads,
                                  prn_number_fixed(busy, r->cpu.utilisation * threads, 1));
     snprintf(out + used, SENTENCE_BYTES - used, ".");
 }

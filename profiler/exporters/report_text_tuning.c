@@ -22,7 +22,7 @@ static void say_whole(prn_text *text, const prony_tuning *t)
     if (t->default_run_ns >= 0 && t->tuned_run_ns >= 0) {
         snprintf(line, sizeof line, "a run took %s with the fastest kernels, %s with the default ones%s",
                  prn_number_time(tuned, t->tuned_run_ns, 3, " "), prn_number_time(standard, t->default_run_ns, 3, " "),
-                 t->reverted ? ": these stay" : "");
+                 t->reverted ? ": the default kernels stay" : "");
         prn_text_wrap(text, t->reverted ? PRN_STYLE_WARN : PRN_STYLE_DIM, 2, line);
     } else if (t->reverted) {
         prn_text_wrap(text, PRN_STYLE_WARN, 2, "the default kernels stay");
@@ -36,8 +36,8 @@ void prn_text_tuning(prn_text *text, const prony_report *r)
     char line[600];
     prn_number_text before, after;
     if (!r->has_tuning) return;
-    snprintf(line, sizeof line, "%" PRIu64 " of %" PRIu64 " operators with a choice take another kernel", t->changed,
-             t->operators);
+    snprintf(line, sizeof line, "%" PRIu64 " of %" PRIu64 " operators with several kernels take another one",
+             t->changed, t->operators);
     prn_text_heading(text, "Tuned", line);
     snprintf(line, sizeof line, "%" PRIu64 " problems measured in %s, %" PRIu64 " read from the file%s%.400s",
              t->measured, prn_number_time(before, t->measuring_ns, 3, " "), t->cached, *t->file ? " " : "", t->file);
@@ -45,7 +45,7 @@ void prn_text_tuning(prn_text *text, const prony_report *r)
     say_whole(text, t);
     if (*t->note) prn_text_wrap(text, PRN_STYLE_WARN, 2, t->note);
     if (t->untried) {
-        snprintf(line, sizeof line, "%" PRIu64 " operators keep the default kernel: the time for measuring was up",
+        snprintf(line, sizeof line, "%" PRIu64 " operators keep the default kernel: the time for measuring ran out",
                  t->untried);
         prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
     }

@@ -51,18 +51,16 @@ void prn_view_nested_legend(prn_text *text, const prn_text_view *v, const char *
         stopped |= n && n->cancelled;
     }
     if (v->lines.hidden) {
-        prn_text_putf(text, PRN_STYLE_DIM, "and %zu more inside of these %s; --all shows every one", v->lines.hidden,
+        prn_text_putf(text, PRN_STYLE_DIM, "and %zu more inside these %s; --all shows every one", v->lines.hidden,
                       noun);
         prn_text_line(text);
     }
     if (v->lines.any_nested)
-        prn_text_wrap(
-            text, PRN_STYLE_DIM, 0,
-            prn_view_executed(v)
-                ? "indented: what runs inside of the row above, whose figures include it; runs: how often in one run"
-                : "indented: what runs inside of the row above, each executed once; of branches, the row has the "
-                  "larger");
-    if (stopped) prn_text_wrap(text, PRN_STYLE_DIM, 0, "! the run that was cancelled was in it");
+        prn_text_wrap(text, PRN_STYLE_DIM, 0,
+                      prn_view_executed(v)
+                          ? "indented: runs inside the row above, whose figures include it; runs: executions per run"
+                          : "indented: inside the row above, executed once; a row with branches counts the larger one");
+    if (stopped) prn_text_wrap(text, PRN_STYLE_DIM, 0, "! the cancelled run stopped inside it");
 }
 
 bool prn_view_executed(const prn_text_view *v)

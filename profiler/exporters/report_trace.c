@@ -298,7 +298,7 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
         if (r->operators[i].traced && r->operators[i].trace_end_ns > last_end) last_end = r->operators[i].trace_end_ns;
     if (last_end < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "the report holds no timestamps of a run, so there is nothing to trace: profile the model");
+                        "the report holds no timestamps of a run; profile the model to trace it");
     prn_json *j = prn_alloc(sizeof *j);
     if (!j) return prn_no_memory(error);
     prn_bump pool = {0};

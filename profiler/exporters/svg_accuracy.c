@@ -62,7 +62,7 @@ static void draw_own(prn_out *out, const prony_report *r, const prn_axis *x, con
         char tip[400];
         if (!f->known) continue;
         snprintf(tip, sizeof tip, "%.160s (%.40s, %.60s): %.2e of the range%s", o->name, o->op, o->kernel, f->max_rel,
-                 f->nonfinite ? ", infinite or NaN born here" : "");
+                 f->nonfinite ? ", becomes infinite or NaN here" : "");
         prn_svg_circle(out, prn_axis_at(x, (double)i), svg_accuracy_place(y, f->max_rel), 3,
                        f->nonfinite ? PRN_SVG_RED : PRN_SVG_BLUE, tip);
     }
@@ -76,7 +76,7 @@ prony_status prn_svg_accuracy(prn_out *out, const prony_report *r, prony_error *
     (void)error;
     char note[300];
     snprintf(note, sizeof note, "%.60s: %.220s", prn_report_title(r), r->accuracy_verdict ? r->accuracy_verdict : "");
-    prn_svg_begin(out, 960, BOTTOM + 70, "Error along the network, beside float64", note);
+    prn_svg_begin(out, 960, BOTTOM + 70, "Error along the network, compared with float64", note);
     prn_svg_axis_y(out, &y, LEFT, RIGHT, tick_error, "largest error over the output's range");
     prn_svg_axis_x(out, &x, TOP, BOTTOM, prn_tick_count, "operator");
     draw_curve(out, r, &x, &y);

@@ -47,7 +47,7 @@ prony_status prn_svg_modules(prn_out *out, const prony_report *r, prony_error *e
     if (deepest > DEEPEST_ROW) deepest = DEEPEST_ROW;
     snprintf(note, sizeof note, "%.80s: %zu modules, from node names; width is the share of the %s%s",
              prn_report_title(r), r->module_count, prn_report_stamped(r) ? "time" : "FLOPs",
-             whole > 0 ? "" : ", of which there is none");
+             whole > 0 ? "" : " (none known)");
     prn_svg_begin(out, LEFT * 2 + WIDTH, TOP + (deepest + 1.0) * ROW + 20, "Modules", note);
     for (size_t i = 0; i < r->module_count; i++) {
         const prn_module_row *m = &r->modules[i];

@@ -193,7 +193,7 @@ static void draw_chart(prn_out *out, roof_chart *c, size_t left_out)
     snprintf(note, sizeof note,
              "%.60s, %d threads: %zu operators, area by share of time; %zu without FLOPs are not shown%s",
              prn_report_title(r), prn_report_threads(r), c->count, left_out,
-             r->has_roof ? "" : ". No roofs: `prony machine` has not been run here");
+             r->has_roof ? "" : ". No roofs: run `prony machine` once");
     prn_svg_begin(out, 860, 530, "Roofline", note);
     prn_svg_axis_y(out, &c->y, LEFT, RIGHT, prn_tick_count, "FLOP/s");
     prn_svg_axis_x(out, &c->x, TOP, BOTTOM, prn_tick_count, "arithmetic intensity, FLOP per byte");

@@ -59,7 +59,7 @@ prony_status prony_report_write(const prony_report *report, prony_format format,
         [PRONY_FORMAT_HTML] = prn_report_write_html,   [PRONY_FORMAT_MARKDOWN] = write_markdown,
     };
     if ((size_t)format >= sizeof writers / sizeof writers[0] || !writers[format])
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "report format %d is not known", (int)format);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "unknown report format %d", (int)format);
     if (format != PRONY_FORMAT_JSON && format != PRONY_FORMAT_HTML)
         return writers[format](report, options, write, user, error);
     char text[65];

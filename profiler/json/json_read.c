@@ -61,9 +61,8 @@ static prony_status check_integers(const char *file, const char *text, size_t si
         for (; at < size && in_number(text[at]); at++)
             whole = whole && text[at] != '.' && text[at] != 'e' && text[at] != 'E';
         if (whole && !exact_digits(text, size, begin + (text[begin] == '-')))
-            return prn_fail(error, PRONY_OUT_OF_RANGE,
-                            "%s: \"%.*s\": %.*s is above 2^53, the largest integer that is exact", file,
-                            (int)(key_size < 100 ? key_size : 100), text + key,
+            return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: \"%.*s\": %.*s is above 2^53, the largest exact integer",
+                            file, (int)(key_size < 100 ? key_size : 100), text + key,
                             (int)(at - begin < 40 ? at - begin : 40), text + begin);
         at--;
     }
@@ -90,11 +89,11 @@ prony_status prn_json_document_parse(prn_json_value **out, const char *file, con
         for (size_t i = 0; i < at && i < size; i++) line += text[i] == '\n';
         cJSON_Delete(root);
         return prn_fail(error, PRONY_IO_ERROR, "%s: line %zu: %s", file, line,
-                        at + 1 >= size ? "the JSON ends too early" : "this is no JSON");
+                        at + 1 >= size ? "the JSON ends too early" : "this is not JSON");
     }
     if (!cJSON_IsObject(root)) {
         cJSON_Delete(root);
-        return prn_fail(error, PRONY_IO_ERROR, "%s: no JSON object", file);
+        return prn_fail(error, PRONY_IO_ERROR, "%s: not a JSON object", file);
     }
     *out = root;
     return PRONY_OK;
@@ -131,11 +130,11 @@ static const char *type_name(const cJSON *value)
 static void bad_type(prn_json_reader *reader, const char *key, const cJSON *value, const char *wanted)
 {
     if (cJSON_IsNumber(value))
-        prn_json_bad(reader, key, "%s is expected, and %.17g found", wanted, value->valuedouble);
+        prn_json_bad(reader, key, "wanted %s, found %.17g", wanted, value->valuedouble);
     else if (cJSON_IsString(value))
-        prn_json_bad(reader, key, "%s is expected, and \"%.100s\" found", wanted, value->valuestring);
+        prn_json_bad(reader, key, "wanted %s, found \"%.100s\"", wanted, value->valuestring);
     else
-        prn_json_bad(reader, key, "%s is expected, and %s found", wanted, type_name(value));
+        prn_json_bad(reader, key, "wanted %s, found %s", wanted, type_name(value));
 }
 
 /* ---- members ---- */
@@ -145,7 +144,7 @@ static const cJSON *member(prn_json_reader *reader, const cJSON *object, const c
     if (reader->status != PRONY_OK || !object) return NULL;
     const cJSON *found = cJSON_GetObjectItemCaseSensitive(object, key);
     if (found && !cJSON_IsNull(found)) return found;
-    if (required) prn_json_bad(reader, key, found ? "null, where a value is needed" : "is missing");
+    if (required) prn_json_bad(reader, key, found ? "null is not allowed" : "is missing");
     return NULL;
 }
 
@@ -174,7 +173,7 @@ static bool whole(prn_json_reader *reader, const cJSON *value, const char *key, 
 {
     double v = cJSON_IsNumber(value) ? value->valuedouble : NAN;
     if (!(v >= low && v <= high) || v != floor(v)) {
-        bad_type(reader, key, value, low < 0 ? "an integer" : "an integer from 0");
+        bad_type(reader, key, value, low < 0 ? "an integer" : "an integer of 0 or more");
         return false;
     }
     *out = v;
@@ -233,7 +232,7 @@ bool prn_json_get_share(prn_json_reader *reader, const prn_json_value *object, c
     double share;
     if (!prn_json_get_double(reader, object, key, required, &share)) return false;
     if (!(share >= 0 && share <= 1.001)) {
-        prn_json_bad(reader, key, "%.17g is no share from 0 to 1", share);
+        prn_json_bad(reader, key, "%.17g is not a share from 0 to 1", share);
         return false;
     }
     *out = share;

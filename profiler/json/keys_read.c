@@ -34,9 +34,9 @@ void prn_json_check_schema(prn_json_reader *j, const prn_json_value *root, const
     if (!prn_json_get_string(j, root, "schema", true, &schema)) return;
     if (strcmp(schema, wanted) == 0) return;
     if (strncmp(schema, wanted, strcspn(wanted, "/") + 1) == 0)
-        prn_json_bad(j, "schema", "\"%.60s\" is another version; this one reads %s", schema, wanted);
+        prn_json_bad(j, "schema", "\"%.60s\" is another version; this build reads %s", schema, wanted);
     else
-        prn_json_bad(j, "schema", "\"%.60s\" is no %s of Prony; %s is expected", schema, what, wanted);
+        prn_json_bad(j, "schema", "\"%.60s\" is not the schema of a %s; wanted %s", schema, what, wanted);
 }
 
 /* ---- values ---- */
@@ -48,7 +48,7 @@ static void read_shape(prn_json_reader *j, const prn_json_value *object, const c
     *out = (prony_shape){.rank = -1};
     if (!dims) return;
     if (count > PRONY_MAX_RANK) {
-        prn_json_bad(j, key, "%zu dimensions, of which there can be %d", count, PRONY_MAX_RANK);
+        prn_json_bad(j, key, "%zu dimensions exceed the limit of %d", count, PRONY_MAX_RANK);
         return;
     }
     out->rank = (int32_t)count;
@@ -56,7 +56,7 @@ static void read_shape(prn_json_reader *j, const prn_json_value *object, const c
         out->dim[d] = -1;
         if (prn_json_is_null(dim)) continue;
         if (prn_json_element_i64(j, dim, key, &out->dim[d]) && out->dim[d] < 0)
-            prn_json_bad(j, key, "a dimension below 0");
+            prn_json_bad(j, key, "a dimension is negative");
     }
 }
 
@@ -70,7 +70,7 @@ static void read_kind(prn_json_reader *j, const prn_json_value *object, const ch
     else if (strcmp(name, "optional") == 0)
         *out = PRONY_OPTIONAL;
     else
-        prn_json_bad(j, key, "\"%.60s\" is not known", name);
+        prn_json_bad(j, key, "unknown value \"%.60s\"", name);
 }
 
 static void read_dtype(prn_json_reader *j, const prn_json_value *object, const char *key, prony_dtype *out)
@@ -80,7 +80,7 @@ static void read_dtype(prn_json_reader *j, const prn_json_value *object, const c
     if (!prn_json_get_string(j, object, key, false, &name)) return;
     for (int d = 1; d < PRONY_DTYPE_COUNT && *out == PRONY_UNDEFINED; d++)
         if (strcmp(prony_dtype_name((prony_dtype)d), name) == 0) *out = (prony_dtype)d;
-    if (*out == PRONY_UNDEFINED) prn_json_bad(j, key, "\"%.60s\" is no element type", name);
+    if (*out == PRONY_UNDEFINED) prn_json_bad(j, key, "unknown element type \"%.60s\"", name);
 }
 
 static void read_value(prn_json_reader *j, const prn_json_value *element, const char *key, const prony_value **out)
@@ -101,7 +101,7 @@ static size_t read_numbers(prn_json_reader *j, const prn_json_value *map, const 
     for (const prn_json_value *e = prn_json_first(map); e && j->status == PRONY_OK; e = prn_json_next(e), count++) {
         const char *name = prn_json_key(e);
         int64_t value = 0;
-        if (count == most) prn_json_bad(j, k->name, "more than %zu of them", most);
+        if (count == most) prn_json_bad(j, k->name, "more than %zu elements", most);
         if (!prn_json_element_i64(j, e, name, &value)) break;
         name = prn_bump_strndup(j->pool, name, strlen(name));
         if (!name) j->status = prn_no_memory(j->error);
@@ -149,16 +149,16 @@ static void keys_read_element(prn_json_reader *j, const prn_json_value *e, const
     case PRN_KEY_TWO_I64:
         prn_json_element_i64(j, e, k->name, out);
         if ((k->how & PRN_LEAST_0) && j->status == PRONY_OK && *(int64_t *)out < 0)
-            prn_json_bad(j, k->name, "%lld is below 0", (long long)*(int64_t *)out);
+            prn_json_bad(j, k->name, "%lld is negative", (long long)*(int64_t *)out);
         break;
     case PRN_KEY_U64S:
         if (prn_json_element_i64(j, e, k->name, &whole) && whole < 0)
-            prn_json_bad(j, k->name, "%lld is below 0", (long long)whole);
+            prn_json_bad(j, k->name, "%lld is negative", (long long)whole);
         memcpy(out, &whole, sizeof whole);
         break;
     case PRN_KEY_U32S:
         if (prn_json_element_index(j, e, k->name, out) && !(k->how & PRN_NULLS) && *(uint32_t *)out == PRONY_NO_INDEX)
-            prn_json_bad(j, k->name, "element %zu leads to no row", index);
+            prn_json_bad(j, k->name, "element %zu refers to a missing row", index);
         break;
     case PRN_KEY_DOUBLES:
     case PRN_KEY_TWO_DOUBLES:
@@ -181,7 +181,7 @@ static void keys_read_list(prn_json_reader *j, const prn_json_value *object, con
     if (!array) return;
     size_t wanted = pair ? 2 : k->how & PRN_COUNTED ? prn_key_count(k, at) : count;
     if (count != wanted) {
-        prn_json_bad(j, k->name, "%zu elements are expected, and %zu found", wanted, count);
+        prn_json_bad(j, k->name, "wanted %zu elements, found %zu", wanted, count);
         return;
     }
     size_t size = pair ? k->size / 2 : k->size;

@@ -54,5 +54,5 @@ void prn_cache_read_same(prn_json_reader *j, const prn_json_value *root, const c
 {
     const char *text = NULL;
     if (prn_json_get_string(j, root, key, true, &text) && strcmp(text, wanted) != 0)
-        prn_json_bad(j, key, "\"%.100s\", not \"%.100s\"", text, wanted);
+        prn_json_bad(j, key, "found \"%.100s\", wanted \"%.100s\"", text, wanted);
 }

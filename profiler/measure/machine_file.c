@@ -45,9 +45,9 @@ static const prn_key compute_keys[] = {
     {"flops_per_second", PRN_AT(C, flops_per_second), PRN_LEAST_0,
      "Multiplications and additions per second, the best of the trials."},
     {"trials", PRN_AT(C, trials), PRN_LEAST_1, NULL},
-    {"trial_ns", PRN_AT(C, trial_ns), PRN_LEAST_0, "Length of the best one."},
+    {"trial_ns", PRN_AT(C, trial_ns), PRN_LEAST_0, "Duration of the best trial."},
     {"doubtful", PRN_AT(C, doubtful), PRN_IF_SET,
-     "Measured several times, and still too far below what one thread's rate makes likely. Absent: no."},
+     "true: repeated trials stayed far below the rate that one thread's rate suggests. Absent: false."},
     {0}};
 
 #define B prony_peak_bandwidth
@@ -58,9 +58,9 @@ static const prn_key bandwidth_keys[] = {
     {"bytes_per_second", PRN_AT(B, bytes_per_second), PRN_LEAST_0, "The best of the trials."},
     {"thread_bytes", PRN_AT(B, thread_bytes), PRN_ALWAYS, "Working set of each thread."},
     {"trials", PRN_AT(B, trials), PRN_LEAST_1, NULL},
-    {"trial_ns", PRN_AT(B, trial_ns), PRN_LEAST_0, "Length of the best one."},
+    {"trial_ns", PRN_AT(B, trial_ns), PRN_LEAST_0, "Duration of the best trial."},
     {"doubtful", PRN_AT(B, doubtful), PRN_IF_SET,
-     "Measured several times, and still too far below what one thread's rate makes likely. Absent: no."},
+     "true: repeated trials stayed far below the rate that one thread's rate suggests. Absent: false."},
     {0}};
 
 #define W prony_work_rate
@@ -68,9 +68,9 @@ static const prn_key work_keys[] = {
     {"work", PRN_AT(W, work), PRN_ALWAYS, "product, simple, divide, sqrt, exp, log, erf, tanh, sin, pow, move."},
     {"threads", PRN_AT(W, threads), PRN_LEAST_1, NULL},
     {"per_second", PRN_AT(W, per_second), PRN_LEAST_0,
-     "The best of the trials: FLOPs of product, bytes of move, results of the others."},
+     "Best trial: FLOPs of product, bytes of move, results of the others."},
     {"trials", PRN_AT(W, trials), PRN_LEAST_1, NULL},
-    {"trial_ns", PRN_AT(W, trial_ns), PRN_LEAST_0, "Length of the best one."},
+    {"trial_ns", PRN_AT(W, trial_ns), PRN_LEAST_0, "Duration of the best trial."},
     {0}};
 
 static const char *method(const prn_at *at)
@@ -81,21 +81,22 @@ static const char *method(const prn_at *at)
 
 #define M prony_machine
 const prn_key prn_machine_keys[] = {
-    {"cpu_model", PRN_AT(M, info.cpu_model), PRN_ALWAYS, "As the kernel says."},
+    {"cpu_model", PRN_AT(M, info.cpu_model), PRN_ALWAYS, "Name as the kernel reports it."},
     {"processor", PRN_AT(M, info.processor), PRN_ALWAYS,
      "Family, model, stepping, microcode, logical processors, and a checksum of features, caches and approximations."},
     {"isa", PRN_AT(M, info.isa), PRN_ALWAYS, "Instruction set that was measured: scalar, avx2, avx512."},
     {"prony_version", PRN_AT(M, info.prony_version), PRN_ALWAYS, "That measured."},
     {"cores", PRN_AT(M, info.cores), PRN_LEAST_1, "Most threads measured."},
     {"measured_at", PRN_AT(M, info.measured_at), PRN_LEAST_0, "Seconds since 1970, UTC."},
-    {"seconds", PRN_AT(M, info.seconds), PRN_LEAST_0, "That measuring took."},
-    {"load_avg_1min", PRN_AT(M, info.load_avg_1min), PRN_IF_FROM_0, "When it began."},
-    {"busy", PRN_AT(M, info.busy), PRN_IF_SET, "Others used the machine meanwhile: the rates are too low. Absent: no."},
-    {"method", PRN_MADE(STRING), PRN_ALWAYS, "How the figures were measured.", .word = method},
+    {"seconds", PRN_AT(M, info.seconds), PRN_LEAST_0, "Duration of the measurement."},
+    {"load_avg_1min", PRN_AT(M, info.load_avg_1min), PRN_IF_FROM_0, "Start of the measurement."},
+    {"busy", PRN_AT(M, info.busy), PRN_IF_SET,
+     "true: other processes used the machine meanwhile, so the rates are too low. Absent: false."},
+    {"method", PRN_MADE(STRING), PRN_ALWAYS, "Method of measurement.", .word = method},
     {"compute", PRN_ROWS(M, compute, compute_count, compute_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {"bandwidth", PRN_ROWS(M, bandwidth, bandwidth_count, bandwidth_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {"work", PRN_ROWS(M, work, work_count, work_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
-     "What each kind of work makes of a second. Absent: kept by a version that did not measure it."},
+     "Rates of each kind of work. Absent: an older version measured."},
     {0}};
 
 /* ---- writing ---- */

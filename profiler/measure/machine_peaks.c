@@ -258,7 +258,7 @@ prony_status prn_machine_measure_by(prony_machine **out, const prony_machine_opt
     options = &own;
     if (options->threads < 0 || options->threads > MOST_THREADS || !(options->seconds >= 0) || isinf(options->seconds))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "machine options: threads not 0 (auto) to %d, or seconds below 0", MOST_THREADS);
+                        "machine options: threads must be 0 (auto) to %d, and seconds not negative", MOST_THREADS);
     prony_machine *machine;
     PRN_TRY(prn_machine_create(&machine, error));
     prony_status status = machine_peaks_measure(machine, options, peak, error);

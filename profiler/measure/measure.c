@@ -417,15 +417,15 @@ prony_status prony_profile_interleaved(prony_report **reports, prony_session *co
     PRN_TRY(prn_options_read(&own, sizeof own, options, "profile options", error));
     options = &own;
     if (options->runs < 0 || !(options->max_seconds >= 0))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "profile options: a negative count");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "profile options: counts must not be negative");
     for (size_t i = 0; i < count; i++) {
         reports[i] = NULL;
         if (!sessions[i]) return prn_fail(error, PRONY_INVALID_ARGUMENT, "session %zu of %zu is NULL", i, count);
         if (sessions[i]->watcher.run)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "a session that is watched by a monitor cannot be profiled");
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "a session watched by a monitor cannot be profiled");
         for (size_t k = 0; k < i; k++)
             if (sessions[k] == sessions[i])
-                return prn_fail(error, PRONY_INVALID_ARGUMENT, "sessions %zu and %zu are the same one", k, i);
+                return prn_fail(error, PRONY_INVALID_ARGUMENT, "sessions %zu and %zu are the same session", k, i);
     }
     prn_recording *all = prn_calloc(count, sizeof *all);
     if (!all) return prn_no_memory(error);

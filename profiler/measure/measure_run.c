@@ -11,7 +11,7 @@ prony_status prn_recording_timed(prn_recording *r, int64_t *latency_ns, prony_er
     *latency_ns = prn_now_ns() - start;
     r->last_run_ns = start;
     if (status == PRONY_OK && session->current != r->cached)
-        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: preprocessing gave inputs of another shape than before",
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: preprocessing changed the input shape",
                         session->model->file->name);
     return status;
 }

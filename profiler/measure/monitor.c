@@ -48,7 +48,8 @@ static void monitor_release(void *data)
 static prony_status monitor_check(const prony_monitor_options *options, prony_error *error)
 {
     if (options->every == 0 || options->latency_above_ns < 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "monitor options: every is 0, or a negative latency threshold");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "monitor options: `every` must be positive, and the latency threshold not negative");
     if ((options->latency_above_ns || options->memory_above_bytes) && !options->alert)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "monitor options: a threshold is set, but no alert callback");
     return PRONY_OK;

@@ -35,29 +35,29 @@ typedef struct tune_file {
 /* ---- keys ---- */
 
 static const prn_key trial_keys[] = {
-    {"kernel", PRN_AT(prn_tune_trial, kernel), PRN_ALWAYS, "Tried, the default one first."},
+    {"kernel", PRN_AT(prn_tune_trial, kernel), PRN_ALWAYS, "Kernels that were tried, the default first."},
     {"time_ns", PRN_AT(prn_tune_trial, time_ns), PRN_IF_FROM_0 | PRN_OR_NULL,
-     "Of one run, the median; null: it failed."},
-    {"reorder_ns", PRN_AT(prn_tune_trial, reorder_ns), PRN_LEAST_0, "Of the Reorders that it asks for."},
-    {"failure", PRN_AT(prn_tune_trial, failure), PRN_IF_SET, "Why it failed."},
+     "Median time of one run; null: it failed."},
+    {"reorder_ns", PRN_AT(prn_tune_trial, reorder_ns), PRN_LEAST_0, "Time of the Reorders that it needs."},
+    {"failure", PRN_AT(prn_tune_trial, failure), PRN_IF_SET, "Reason why it failed."},
     {0}};
 
 static const prn_key row_keys[] = {
     {"op", PRN_AT(prn_tune_row, op), PRN_ALWAYS, "Operator type."},
     {"inputs", PRN_AT(prn_tune_row, about), PRN_ALWAYS, "Types and shapes of the first two."},
-    {"kernel", PRN_AT(prn_tune_row, kernel), PRN_ALWAYS, "The fastest one."},
-    {"default", PRN_AT(prn_tune_row, standard), PRN_ALWAYS, "Taken without measuring."},
-    {"problem", PRN_AT(prn_tune_row, problem), PRN_HASH, "SHA-256 of everything that tells one problem from another."},
+    {"kernel", PRN_AT(prn_tune_row, kernel), PRN_ALWAYS, "The fastest kernel."},
+    {"default", PRN_AT(prn_tune_row, standard), PRN_ALWAYS, "The kernel without measuring."},
+    {"problem", PRN_AT(prn_tune_row, problem), PRN_HASH, "SHA-256 of everything that distinguishes problems."},
     {"tried", PRN_ROWS(prn_tune_row, trials, trial_count, trial_keys), PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 
 static const prn_key verdict_keys[] = {
-    {"program", PRN_AT(prn_tune_verdict, program), PRN_HASH, "SHA-256 of everything that tells one plan from another."},
-    {"taken_back", PRN_AT(prn_tune_verdict, reverted), PRN_ALWAYS, "The default kernels stay."},
+    {"program", PRN_AT(prn_tune_verdict, program), PRN_HASH, "SHA-256 of everything that distinguishes plans."},
+    {"taken_back", PRN_AT(prn_tune_verdict, reverted), PRN_ALWAYS, "true: the default kernels stay."},
     {"default_run_ns", PRN_AT(prn_tune_verdict, default_ns), PRN_IF_FROM_0 | PRN_OR_NULL,
-     "Of one run, the median; null: one failed."},
+     "Median time of one run; null: it failed."},
     {"tuned_run_ns", PRN_AT(prn_tune_verdict, tuned_ns), PRN_IF_FROM_0 | PRN_OR_NULL, "Likewise."},
-    {"failure", PRN_AT(prn_tune_verdict, failure), PRN_IF_SET, "Why it failed."},
+    {"failure", PRN_AT(prn_tune_verdict, failure), PRN_IF_SET, "Reason why it failed."},
     {0}};
 
 #define F tune_file
@@ -120,7 +120,7 @@ static prony_status tune_file_path_of(const tune_file *is, char *path, size_t si
 
 static void check_number(prn_json_reader *j, const char *key, int found, int wanted)
 {
-    if (j->status == PRONY_OK && found != wanted) prn_json_bad(j, key, "%d, not %d", found, wanted);
+    if (j->status == PRONY_OK && found != wanted) prn_json_bad(j, key, "found %d, wanted %d", found, wanted);
 }
 
 static void tune_file_check_rows(prn_json_reader *j, const tune_file *file)
@@ -129,10 +129,10 @@ static void tune_file_check_rows(prn_json_reader *j, const tune_file *file)
         const prn_tune_row *row = &file->rows[r];
         if (strlen(row->problem) != PRN_TUNE_PROBLEM_BYTES - 1 || !*row->kernel || !*row->standard ||
             row->trial_count > PRN_TUNE_MOST_KERNELS)
-            prn_json_bad(j, "problems", "row %zu is none", r);
+            prn_json_bad(j, "problems", "row %zu is invalid", r);
         for (size_t k = 0; k < row->trial_count && j->status == PRONY_OK; k++)
             if (row->trials[k].time_ns < -1 || row->trials[k].reorder_ns < 0)
-                prn_json_bad(j, "problems", "row %zu has a time below 0", r);
+                prn_json_bad(j, "problems", "row %zu has a negative time", r);
     }
 }
 
@@ -143,7 +143,7 @@ static void check_verdicts(prn_json_reader *j, const tune_file *file)
         const bool failed = verdict->failure && verdict->reverted;
         if (strlen(verdict->program) != PRN_TUNE_PROBLEM_BYTES - 1 ||
             (!failed && (verdict->default_ns < 0 || verdict->tuned_ns < 0)))
-            prn_json_bad(j, "plans", "row %zu is none", v);
+            prn_json_bad(j, "plans", "row %zu is invalid", v);
     }
 }
 
@@ -204,9 +204,9 @@ static void tune_file_load(prn_tuning *tuning, const prn_tune_key *key, bool aga
         if (!tuning->file) status = prn_no_memory(&error);
     }
     if (status != PRONY_OK)
-        prn_tuning_say(tuning, "nothing is kept: %.200s", error.message);
+        prn_tuning_say(tuning, "measurements are not saved: %.200s", error.message);
     else if (!again && load_rows(tuning, &id, &error) != PRONY_OK)
-        prn_tuning_say(tuning, "measured anew: %.260s", error.message);
+        prn_tuning_say(tuning, "measured again: %.260s", error.message);
     tuning->file_ns += prn_now_ns() - start;
 }
 
@@ -247,7 +247,7 @@ static void tune_file_save(prn_tuning *tuning, const prn_tune_key *key)
         tuning->unsaved = false;
     } else {
         tuning->file = NULL;
-        prn_tuning_say(tuning, "nothing is kept: %.260s", error.message);
+        prn_tuning_say(tuning, "measurements are not saved: %.260s", error.message);
     }
     tuning->file_ns += prn_now_ns() - start;
 }

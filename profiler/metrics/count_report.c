@@ -187,7 +187,7 @@ static prony_status unknown(const char *preset, prony_error *error)
         memcpy(list + used + strlen(between), name, strlen(name) + 1);
         used += need;
     }
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "counting preset \"%.100s\": there are %s", preset, list);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "unknown counting preset \"%.100s\"; known: %s", preset, list);
 }
 
 /* Replaces an earlier preset's counts. After a failure the report has no counts. */

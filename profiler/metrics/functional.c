@@ -31,12 +31,14 @@ prony_status prn_functional_timing(prony_profile_options *out, const prony_timin
     prony_timing_options own = PRONY_TIMING_OPTIONS_INIT;
     PRN_TRY(prn_options_read(&own, sizeof own, timing, "timing options", error));
     timing = &own;
-    if (timing->iterations < 0) return prn_fail(error, PRONY_INVALID_ARGUMENT, "timing options: a negative count");
+    if (timing->iterations < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "timing options: counts must not be negative");
     int64_t iterations = timing->iterations ? timing->iterations : DEFAULT_ITERATIONS, dropped = timing->dropped;
     if (dropped < 0) dropped = iterations < DEFAULT_ITERATIONS ? iterations / 10 : DEFAULT_DROPPED;
     if (dropped >= iterations)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "%" PRId64 " iterations of which %" PRId64 " are dropped leave none", iterations, dropped);
+                        "%" PRId64 " iterations with %" PRId64 " dropped leave nothing to measure", iterations,
+                        dropped);
     *out = (prony_profile_options)PRONY_PROFILE_OPTIONS_INIT;
     out->warmup_runs = dropped;
     out->runs = iterations - dropped;

@@ -145,15 +145,15 @@ prony_status prony_metric_parse(const prony_metric *metric, const char *text, do
     if (!metric || !text || !out)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_metric_parse: an argument is NULL");
     const char *unit = prn_number_read(text, &value);
-    if (!unit) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: \"%.60s\" is no number", metric->key, text);
+    if (!unit) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: \"%.60s\" is not a number", metric->key, text);
     while (*unit == ' ') unit++;
     double factor = unit_factor(metric, unit);
     if (factor == 0 && !*unit)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: \"%.60s\" has no unit; %s is expected", metric->key, text,
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: \"%.60s\" has no unit; wanted %s", metric->key, text,
                         expected(metric));
     if (factor == 0)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: the unit of \"%.60s\" is not known; %s is expected",
-                        metric->key, text, expected(metric));
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: unknown unit in \"%.60s\"; wanted %s", metric->key, text,
+                        expected(metric));
     *out = value * factor;
     return PRONY_OK;
 }

@@ -79,10 +79,10 @@ static prony_status check_definition(const prony_metrics *metrics, const prony_m
     const prony_metric *d = &definitions[index];
     if (!d->key || !d->name || !*d->key || strspn(d->key, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(d->key))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "metric \"%.60s\": a key of a to z, 0 to 9 and _ and a name are needed", d->key ? d->key : "");
+                        "metric \"%.60s\" needs a name, and a key of a to z, 0 to 9 and _", d->key ? d->key : "");
     if ((unsigned)d->scale > PRONY_SCALE_PERCENT || d->direction < PRONY_SMALLER_IS_BETTER ||
         d->direction > PRONY_LARGER_IS_BETTER)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "metric \"%s\": scale or direction is not known", d->key);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "metric \"%s\": unknown scale or direction", d->key);
     const metric_entry *old = metrics_find(metrics, d->key);
     if (old && !old->builtin)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "metric \"%s\" is defined already by the user", d->key);
@@ -172,7 +172,7 @@ prony_status prn_metrics_check_keys(const prony_metrics *metrics, const char *ke
         const bool fits = length < sizeof key; /* cut, it might be the name of another metric */
         snprintf(key, sizeof key, "%.*s", fits ? (int)length : (int)sizeof key - 1, at);
         if (!fits || !metrics_find(metrics, key))
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%s%s\"", key, fits ? "" : "...");
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "unknown metric \"%s%s\"", key, fits ? "" : "...");
         at += length;
     }
     return PRONY_OK;
@@ -196,7 +196,7 @@ prony_status prony_metrics_compute(const prony_metrics *metrics, const prony_rep
     if (!metrics || !report || !key || !out)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_metrics_compute: an argument is NULL");
     const metric_entry *entry = metrics_find(metrics, key);
-    if (!entry) return prn_fail(error, PRONY_INVALID_ARGUMENT, "there is no metric \"%.100s\"", key);
+    if (!entry) return prn_fail(error, PRONY_INVALID_ARGUMENT, "unknown metric \"%.100s\"", key);
     if (entry->builtin) {
         *out = prn_metric_value_of(&entry->metric, entry->builtin->read(report));
         return PRONY_OK;

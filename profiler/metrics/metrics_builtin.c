@@ -356,7 +356,7 @@ PROCESS(write_calls, write_calls)
 
 // clang-format off
 const prn_metric_builtin prn_metric_builtins[] = {
-    DECIDES(evaluation, EXACT, "Evaluation metric", "what the evaluation on labelled data gave", "", NONE, MORE),
+    DECIDES(evaluation, EXACT, "Evaluation metric", "score on labelled data", "", NONE, MORE),
     DECIDES(top1_accuracy, EXACT, "Top-1 accuracy", "labelled samples whose class has the highest score", "", PERCENT, MORE),
     DECIDES(top5_accuracy, EXACT, "Top-5 accuracy", "labelled samples whose class is among the five best", "", PERCENT, MORE),
     DECIDES(output_error, EXACT, "Output error", "largest error of an output over its range, beside the accuracy profile's reference", "", NONE, LESS),
@@ -368,7 +368,7 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(flops, EXACT, "Floating-point operations", "arithmetic on floating-point data, one run; a MAC is 2", "FLOPs", SI, LESS),
     METRIC(special, EXACT, "Special functions", "those FLOPs that are exp, log, tanh, erf, sin, pow, sqrt or division", "FLOPs", SI, LESS),
     METRIC(int_ops, EXACT, "Integer operations", "arithmetic on integer data, one run", "ops", SI, LESS),
-    METRIC(count, EXACT, "Count by preset", "what the tool of the counting preset would say", "", SI, LESS),
+    METRIC(count, EXACT, "Count by preset", "as the preset's tool counts it", "", SI, LESS),
     METRIC(parameters, EXACT, "Parameters", "elements of the weights", "", SI, LESS),
     METRIC(buffers, EXACT, "Buffers", "elements that are stored but not trained, such as running statistics", "", SI, LESS),
     METRIC(traffic, EXACT, "Traffic", "compulsory bytes of all layers: inputs, weights and outputs once", "", BINARY, LESS),
@@ -377,9 +377,9 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(operators, EXACT, "Operators", "kernels that run", "", NONE, EITHER),
     METRIC(memory_footprint, EXACT, "Memory footprint", "weights and all activations together", "", BINARY, LESS),
     METRIC(activation_memory, EXACT, "Activation memory", "bytes of all layers' outputs", "", BINARY, LESS),
-    DECIDES(held_memory, ONCE, "Held", "by the process after the runs: what profile calls held", "", BINARY, LESS),
+    DECIDES(held_memory, ONCE, "Held", "memory of the process after the runs", "", BINARY, LESS),
     DECIDES(session_memory, EXACT, "Held by the session", "packed weights, constants and the arena", "", BINARY, LESS),
-    METRIC(memory, EXACT, "Weights and arena", "weights, packed weights and the arena added, with weights that are given up once packed; held_memory is what the process holds", "", BINARY, LESS),
+    METRIC(memory, EXACT, "Weights and arena", "sum of weights, packed weights and arena, including weights released after packing; held_memory is the process's", "", BINARY, LESS),
     METRIC(peak_memory, EXACT, "Peak of the arena", "most bytes of the arena live at once; peak_resident is the peak of the process", "", BINARY, LESS),
     METRIC(average_memory, EXACT, "Average of the arena", "mean of the live bytes over the steps", "", BINARY, LESS),
     METRIC(memory_per_sample, EXACT, "Arena per sample", "arena over the batch", "", BINARY, LESS),
@@ -391,7 +391,7 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(external_fragmentation, EXACT, "External fragmentation", "1 - largest free block / free bytes, at its worst step", "", PERCENT, LESS),
     METRIC(allocations, EXACT, "Allocations", "of the arena, one run", "", NONE, LESS),
     METRIC(heap_calls, EXACT, "Heap calls", "of Prony itself, one run", "", NONE, LESS),
-    METRIC(peak_resident, ONCE, "Peak of the process", "most bytes resident so far, while packing included", "", BINARY, LESS),
+    METRIC(peak_resident, ONCE, "Peak of the process", "most bytes resident so far, including while packing", "", BINARY, LESS),
     DECIDES(latency, MEDIAN, "Execution time", "median latency of a run", "", TIME, LESS),
     METRIC(latency_mean, MEAN, "Mean latency", "mean of the runs", "", TIME, LESS),
     METRIC(latency_min, ONCE, "Minimum latency", "fastest run", "", TIME, LESS),
@@ -407,9 +407,9 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(requests_per_second, PER_TIME, "Request throughput", "runs over time", "requests/s", SI, MORE),
     METRIC(flops_per_second, PER_TIME, "Model FLOP/s", "the model's FLOPs over mean latency", "FLOP/s", SI, MORE),
     METRIC(bytes_per_second, PER_TIME, "Achieved bandwidth", "operators' compulsory bytes over mean latency", "B/s", SI, MORE),
-    METRIC(efficiency, ONCE, "Efficiency", "time that this machine's roofs allow over the operators' time", "", PERCENT, MORE),
-    METRIC(critical_path, ONCE, "Critical path", "longest chain of operators that wait for one another", "", TIME, LESS),
-    METRIC(critical_path_share, ONCE, "Critical path share", "of the operators' summed time: 100 % leaves nothing to run side by side", "", PERCENT, EITHER),
+    METRIC(efficiency, ONCE, "Efficiency", "time at this machine's roofs over the operators' time", "", PERCENT, MORE),
+    METRIC(critical_path, ONCE, "Critical path", "longest chain of dependent operators", "", TIME, LESS),
+    METRIC(critical_path_share, ONCE, "Critical path share", "over the operators' summed time; 100 % means that no operators can run side by side", "", PERCENT, EITHER),
     METRIC(cpu_utilisation, ONCE, "CPU utilisation", "CPU time over wall time and threads", "", PERCENT, MORE),
     METRIC(core_use, ONCE, "Core use", "busy time of the usable processors, all processes together", "", PERCENT, EITHER),
     METRIC(core_use_most, ONCE, "Busiest core", "busy time of the processor that was used most", "", PERCENT, EITHER),
@@ -428,8 +428,8 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(postprocess_time, ONCE, "Postprocessing", "after each run, median", "", TIME, LESS),
     METRIC(end_to_end, ONCE, "End to end", "preprocessing, run and postprocessing, median", "", TIME, LESS),
     METRIC(coverage, ONCE, "Time inside operators", "of the runs' wall time", "", PERCENT, MORE),
-    METRIC(profiling_cost, ONCE, "Profiling costs", "latency with profiling over without it, less one, by pairs of runs", "", PERCENT, LESS),
-    METRIC(overhead, ONCE, "Profiler overhead", "of the runs' wall time, reckoned from the cost of an event", "", PERCENT, LESS),
+    METRIC(profiling_cost, ONCE, "Profiling costs", "latency with profiling over latency without it, minus one, by pairs of runs", "", PERCENT, LESS),
+    METRIC(overhead, ONCE, "Profiler overhead", "of the runs' wall time, estimated from the cost of an event", "", PERCENT, LESS),
 };
 // clang-format on
 const size_t prn_metric_builtin_count = sizeof prn_metric_builtins / sizeof prn_metric_builtins[0];

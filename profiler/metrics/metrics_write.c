@@ -13,7 +13,7 @@ static const char *direction_text(prony_direction direction)
 {
     return direction == PRONY_SMALLER_IS_BETTER  ? "smaller is better"
            : direction == PRONY_LARGER_IS_BETTER ? "larger is better"
-                                                 : "neither way is better";
+                                                 : "neither is better";
 }
 
 static void put_short(prn_text *text, const prony_metric_value *v)
@@ -95,7 +95,7 @@ prony_status prony_metrics_write(const prony_metrics *metrics, const prony_repor
     PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
     options = &own;
     if (format != PRONY_FORMAT_TEXT && format != PRONY_FORMAT_JSON)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "metrics are text or JSON");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "metrics can be written as text or JSON only");
     PRN_TRY(prn_metrics_check_keys(metrics, keys, error));
     size_t count = prony_metrics_count(metrics);
     prony_metric_value *values = prn_calloc(count + 1, sizeof *values);

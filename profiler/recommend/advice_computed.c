@@ -80,10 +80,10 @@ static bool could_fuse(const prony_report *r, const prony_operator_row *o)
 static const char *why_alone(const prony_report *r, const prony_layer_row *layer)
 {
     if (!r->config.rewrites) return "";
-    if (readers_of(r, layer->sources[0]) > 1) return " (others read its input too)";
+    if (readers_of(r, layer->sources[0]) > 1) return " (its input has other readers)";
     if (strcmp(layer->op, "BatchNormalization") == 0 && advice_computed_tensors_of(r, layer->index) < 4)
-        return " (its statistics are not constants of the model, or shared)";
-    return " (no rule matched)";
+        return " (its statistics are not constant, or are shared)";
+    return " (no rewrite rule matched)";
 }
 
 /* The gain is at most the time of normalisations and activations that run alone. */
@@ -102,24 +102,21 @@ static void advise_missed_fusion(prn_adviser *a)
     double share = whole > 0 ? time / whole : 0;
     if (names.count == 0 || share < WORTH / 2) {
         if (names.count)
-            prn_advise_nothing(
-                a, "fusion",
-                "%zu normalisations or activations run by themselves, but take no more than %.1f %% of the latency",
-                names.count, share * 100);
-        else
             prn_advise_nothing(a, "fusion",
-                               "no normalisation or activation behind a convolution or product runs by itself");
+                               "%zu normalisations or activations run unfused, but take only %.1f %% of the latency",
+                               names.count, share * 100);
+        else
+            prn_advise_nothing(a, "fusion", "no unfused normalisation or activation follows a convolution or matmul");
         return;
     }
     prony_advice *row =
         prn_advise(a, "fusion", "latency", false, share,
-                   r->config.rewrites ? "export the model so that these can be part of the operator before them"
-                                      : "let the model be rewritten (without --no-rewrites)");
-    prn_advise_because(
-        a, row,
-        "%zu normalisation%s or activation%s run%s as an operator of its own behind a convolution or product: %s",
-        names.count, names.count > 1 ? "s" : "", names.count > 1 ? "s" : "", names.count > 1 ? "" : "s", names.text);
-    prn_advise_gain(row, "at most ", " less latency, their measured time");
+                   r->config.rewrites ? "export the model so that these can be fused with the operator before them"
+                                      : "enable rewrites (without --no-rewrites)");
+    prn_advise_because(a, row, "%zu normalisation%s or activation%s run%s unfused behind a convolution or matmul: %s",
+                       names.count, names.count > 1 ? "s" : "", names.count > 1 ? "s" : "", names.count > 1 ? "" : "s",
+                       names.text);
+    prn_advise_gain(row, "at most ", " less latency (their measured time)");
 }
 
 prony_status prn_advise_fusion(prn_adviser *a)
@@ -129,11 +126,12 @@ prony_status prn_advise_fusion(prn_adviser *a)
     PRN_TRY(prn_best_variant(a, PRN_CHANGED_REWRITES, "latency", false, &best, &tried));
     if (best.variant && best.variant->config.rewrites) {
         char ratio[80];
-        prony_advice *row = prn_advise(a, "fusion", "latency", true, 1 - best.row.ratio,
-                                       "let the model be rewritten (without --no-rewrites)");
+        prony_advice *row =
+            prn_advise(a, "fusion", "latency", true, 1 - best.row.ratio, "enable rewrites (without --no-rewrites)");
         prn_ratio_text(ratio, sizeof ratio, &best.row);
-        prn_advise_because(a, row, "as written: median %s, %zu operators; rewritten: %s, %zu (%s)", best.row.first.text,
-                           a->report->operator_count, best.row.second.text, best.variant->operator_count, ratio);
+        prn_advise_because(a, row, "without rewrites: median %s, %zu operators; with rewrites: %s, %zu (%s)",
+                           best.row.first.text, a->report->operator_count, best.row.second.text,
+                           best.variant->operator_count, ratio);
         prn_advise_gain(row, "", " less latency");
         return PRONY_OK;
     }
@@ -167,9 +165,8 @@ prony_status prn_advise_precision_computed(prn_adviser *a)
     name_list names = {0};
     if (!roof_known(r) || !prn_report_stamped(r)) {
         prn_advise_nothing(a, "precision",
-                           prn_report_stamped(r)
-                               ? "what is bound by memory is not known: `prony machine` has not been run here"
-                               : "operators were not measured");
+                           prn_report_stamped(r) ? "memory-bound operators are unknown: run `prony machine` once"
+                                                 : "operators were not measured");
         return PRONY_OK;
     }
     double *weights = prn_calloc(r->operator_count + 1, sizeof *weights);
@@ -186,18 +183,16 @@ prony_status prn_advise_precision_computed(prn_adviser *a)
     prn_free(weights);
     double gain = whole > 0 ? saved / whole : 0;
     if (gain < WORTH) {
-        prn_advise_nothing(a, "precision",
-                           "operators that are bound by the traffic of fp32 weights take %.1f %% of the latency",
+        prn_advise_nothing(a, "precision", "operators bound by fp32 weight traffic take %.1f %% of the latency",
                            whole > 0 ? time / whole * 100 : 0);
         return PRONY_OK;
     }
     prony_advice *row =
         prn_advise(a, "precision", "latency", false, gain,
-                   "quantize the weights of these operators to 8 bits, and check the accuracy (prony eval)");
+                   "quantize the weights of these operators to 8 bits, then check the accuracy (prony eval)");
     prn_advise_because(
         a, row,
-        "%zu operator%s, %.1f %% of the latency, %s bound by memory, and 8-bit weights are a quarter of the fp32 "
-        "weights' traffic: %s",
+        "%zu operator%s (%.1f %% of the latency) %s memory-bound; 8-bit weights need a quarter of the fp32 traffic: %s",
         names.count, names.count > 1 ? "s" : "", time / whole * 100, names.count > 1 ? "are" : "is", names.text);
     prn_advise_gain(row, "at most ", " less latency, by the traffic saved");
     return PRONY_OK;
@@ -227,25 +222,22 @@ void prn_advise_overhead(prn_adviser *a)
         if (roof_known(r))
             prn_advise_nothing(
                 a, "overhead",
-                "small operators that neither arithmetic nor traffic explains, and what lies between operators, "
-                "take %.1f %% of the latency",
+                "small overhead-bound operators and the gaps between operators take %.1f %% of the latency",
                 (took / whole + between) * 100);
         else
-            prn_advise_nothing(
-                a, "overhead",
-                "%.1f %% of the latency lies between operators; inside of them it is not known: `prony machine` "
-                "has not been run here",
-                between * 100);
+            prn_advise_nothing(a, "overhead",
+                               "%.1f %% of the latency lies between operators; run `prony machine` once to judge the "
+                               "operators themselves",
+                               between * 100);
         return;
     }
     prony_advice *row = prn_advise(a, "overhead", "latency", false, fmin(1, gain),
-                                   "give each run more work (a larger batch), or use fewer and larger operators");
+                                   "give each run more work (a larger batch), or use fewer, larger operators");
     if (names.count)
-        prn_advise_because(
-            a, row,
-            "%zu small operator%s take %.1f %% of the latency, of which arithmetic and traffic explain less than a "
-            "tenth (%s); %.1f %% lies between operators",
-            names.count, names.count > 1 ? "s" : "", took / whole * 100, names.text, between * 100);
+        prn_advise_because(a, row,
+                           "%zu small operator%s take %.1f %% of the latency, less than a tenth of it for arithmetic "
+                           "and memory traffic (%s); another %.1f %% lies between operators",
+                           names.count, names.count > 1 ? "s" : "", took / whole * 100, names.text, between * 100);
     else
         prn_advise_because(a, row, "%.1f %% of the latency lies between operators", between * 100);
     prn_advise_gain(row, "at most ", " less latency");
@@ -272,31 +264,28 @@ void prn_advise_memory(prn_adviser *a)
     char what[400];
     prn_number_text first, second;
     if (!r->has_memory) {
-        prn_advise_nothing(a, "memory", "no memory plan is in the report");
+        prn_advise_nothing(a, "memory", "the report has no memory plan");
         return;
     }
     double all = (double)m->weight_bytes + (double)m->packed_weight_bytes + (double)m->planned_bytes;
     uint64_t gap = m->planned_bytes > m->lower_bound_bytes ? m->planned_bytes - m->lower_bound_bytes : 0;
     if (gap >= WORTH_BYTES && m->plan_gap >= WORTH_GAP) {
         snprintf(what, sizeof what,
-                 "the arena is planned at %s, and no more than %s of it live at any step; free blocks are fragmented "
-                 "by up to %.1f %%",
+                 "the arena is planned at %s, but at most %s is live at any step; fragmentation reaches %.1f %%",
                  prn_number_bytes(first, (double)m->planned_bytes, 3, " "),
                  prn_number_bytes(second, (double)m->lower_bound_bytes, 3, " "), m->external_fragmentation * 100);
-        advise_bytes(a, gap, all, "another order of the model's nodes may close the memory plan's gap", "", what);
+        advise_bytes(a, gap, all, "reorder the model's nodes: another order may close the memory plan's gap", "", what);
     }
     if (m->packed_weight_bytes >= WORTH_PACKED && (double)m->packed_weight_bytes >= 0.25 * all) {
-        snprintf(
-            what, sizeof what,
-            "%s of weights are packed for kernels beside the model's own %s; sessions of one prony_model share both",
-            prn_number_bytes(first, (double)m->packed_weight_bytes, 3, " "),
-            prn_number_bytes(second, (double)m->weight_bytes, 3, " "));
-        advise_bytes(a, m->packed_weight_bytes, all,
-                     "where several sessions run this model, let them share one that is loaded once",
+        snprintf(what, sizeof what,
+                 "packed weights take %s beside the model's own %s; sessions of one prony_model share both",
+                 prn_number_bytes(first, (double)m->packed_weight_bytes, 3, " "),
+                 prn_number_bytes(second, (double)m->weight_bytes, 3, " "));
+        advise_bytes(a, m->packed_weight_bytes, all, "load the model once and share it among all sessions that run it",
                      " for each further session", what);
     }
     if (a->count == before)
-        prn_advise_nothing(a, "memory", "the plan's gap is %.1f %% (%s); %s of packed weights",
+        prn_advise_nothing(a, "memory", "the plan's gap is %.1f %% (%s); packed weights take %s",
                            fmax(0, m->plan_gap) * 100, prn_number_bytes(first, (double)gap, 3, " "),
                            prn_number_bytes(second, (double)m->packed_weight_bytes, 3, " "));
 }

@@ -73,21 +73,21 @@ prony_status prn_advise_batch(prn_adviser *a)
     PRN_TRY(prn_best_variant(a, PRN_CHANGED_BATCH, "throughput", true, &best, &tried));
     if (!best.variant && tried) {
         prn_advise_nothing(a, "batch",
-                           "%zu other batch size%s measured beside batch %" PRId64
-                           "; none gives significantly more samples per second",
+                           "%zu other batch size%s measured; none beats batch %" PRId64
+                           " significantly in samples per second",
                            tried, tried > 1 ? "s were" : " was", a->report->config.batch);
         return PRONY_OK;
     }
     if (!best.variant) {
         prn_advise_nothing(a, "batch",
-                           "no other batch size was measured: the model fixes it, or there is but a report");
+                           "no other batch size was measured: the model fixes it, or only a report was given");
         return PRONY_OK;
     }
     char ratio[80];
     prn_number_text was, is;
     prony_advice *row =
         prn_advise(a, "batch", "throughput", true, best.row.ratio - 1,
-                   "use batch %" PRId64 " where requests can wait for each other", best.variant->config.batch);
+                   "use batch %" PRId64 " if requests can wait for each other", best.variant->config.batch);
     prn_ratio_text(ratio, sizeof ratio, &best.row);
     prn_advise_because(a, row,
                        "batch %" PRId64 " gives %s, batch %" PRId64 " gives %s (%s); a run then takes %s instead of %s",
@@ -128,8 +128,7 @@ static prony_status advise_fewer_threads(prn_adviser *a, bool *advised)
                                    threads > 1 ? "s" : "", threads);
     prn_advise_because(
         a, row,
-        "the latency does not differ significantly from that of %d threads, and a run takes %s of processor time "
-        "instead of %s",
+        "latency is not significantly different from %d threads, and a run takes %s of processor time instead of %s",
         a->report->config.intra_op_threads, prn_number_time(is, llround(cpu_per_run(best)), 3, " "),
         prn_number_time(was, llround(now), 3, " "));
     prn_advise_gain(row, "", " less processor time");
@@ -145,8 +144,7 @@ prony_status prn_advise_threads(prn_adviser *a)
     if (a->report->has_disturbance && a->report->disturbance.verdict == PRN_LOAD_BUSY) {
         char busy[160];
         (void)prn_disturbance_text(&a->report->disturbance, busy, sizeof busy);
-        prn_advise_nothing(a, "threads", "cannot tell: %s; on a machine of its own another number may be the best",
-                           busy);
+        prn_advise_nothing(a, "threads", "cannot tell: %s; a quiet machine may favour another number", busy);
         return PRONY_OK;
     }
     PRN_TRY(prn_best_variant(a, PRN_CHANGED_THREADS, "latency", false, &best, &tried));
@@ -165,9 +163,9 @@ prony_status prn_advise_threads(prn_adviser *a)
     PRN_TRY(advise_fewer_threads(a, &advised));
     if (advised) return PRONY_OK;
     if (tried)
-        prn_advise_nothing(a, "threads", "%zu other thread count%s measured beside %d; none is significantly faster",
+        prn_advise_nothing(a, "threads", "%zu other thread count%s measured; none is significantly faster than %d",
                            tried, tried > 1 ? "s were" : " was", a->report->config.intra_op_threads);
     else
-        prn_advise_nothing(a, "threads", "no other number of threads was measured");
+        prn_advise_nothing(a, "threads", "no other thread count was measured");
     return PRONY_OK;
 }

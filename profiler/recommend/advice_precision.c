@@ -82,18 +82,18 @@ static void advice_precision_describe(const trial *t, char *text, size_t size)
     size_t used = (size_t)snprintf(text, size, "median %s instead of %s (%s)", t->latency.second.text,
                                    t->latency.first.text, ratio);
     if (t->has_memory)
-        used += (size_t)snprintf(text + used, size - used, ", held by the session %s instead of %s",
-                                 t->memory.second.text, t->memory.first.text);
+        used += (size_t)snprintf(text + used, size - used, ", session memory %s instead of %s", t->memory.second.text,
+                                 t->memory.first.text);
     if (t->nonfinite)
         used += (size_t)snprintf(text + used, size - used,
-                                 "; its outputs have infinities or NaN where those %s have numbers", t->against);
+                                 "; its outputs are infinite or NaN where those %s are finite", t->against);
     else if (t->has_loss && t->loss > 0)
         used +=
             (size_t)snprintf(text + used, size - used, "; its outputs differ by up to %s of their range from those %s",
                              prn_number_exact(loss, prn_round_digits(t->loss, 2)), t->against);
     else
         used += (size_t)snprintf(text + used, size - used,
-                                 t->has_loss ? "; its outputs are the same" : "; its error was not measured");
+                                 t->has_loss ? "; its outputs are identical" : "; its error was not measured");
 }
 
 static void advise_trial(prn_adviser *a, const trial *t)
@@ -103,7 +103,7 @@ static void advise_trial(prn_adviser *a, const trial *t)
     advice_precision_describe(t, text, sizeof text);
     if (t->beaten) {
         prn_advise_nothing(a, "precision", "%s: %s; %s%s", name, text,
-                           t->beaten == t ? "neither significantly faster nor smaller than " : "nowhere better than ",
+                           t->beaten == t ? "not significantly faster or smaller than " : "in no respect better than ",
                            t->beaten == t ? a->report->config.precision : t->beaten->report->config.precision);
         return;
     }
@@ -124,8 +124,8 @@ static void name_pareto_set(prn_adviser *a, const trial *trials, size_t count)
         used += (size_t)snprintf(text + used, sizeof text - used, ", %.20s", trials[i].report->config.precision);
         members++;
     }
-    prn_advise_nothing(a, "precision", "the Pareto set of latency, memory and error among %zu precisions: %s%s",
-                       count + 1, text, members == 1 ? " alone" : "");
+    prn_advise_nothing(a, "precision", "the Pareto set (latency, memory, error) of %zu precisions: %s%s", count + 1,
+                       text, members == 1 ? " alone" : "");
 }
 
 static prony_status read_trials(prn_adviser *a, trial *trials, size_t *count)

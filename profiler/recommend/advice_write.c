@@ -88,5 +88,5 @@ prony_status prony_advice_write(const prony_advice *rows, size_t count, const ch
     options = &own;
     if (format == PRONY_FORMAT_JSON) return advice_write_json(rows, count, target, write, user, error);
     if (format == PRONY_FORMAT_TEXT) return advice_write_text(rows, count, target, options, write, user, error);
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "recommendations are text or JSON");
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "recommendations can be written as text or JSON only");
 }

@@ -104,7 +104,7 @@ static void say_outputs(const prony_report *report, char *text, size_t size)
         if (out->against) continue;
         decibels(ratio, sizeof ratio, &out->error);
         accuracy_verdict_share(part, out->error.max_rel);
-        snprintf(text, size, "; output '%.60s' is %s of its range off%s", out->name, part, ratio);
+        snprintf(text, size, "; output '%.60s' is off by %s of its range%s", out->name, part, ratio);
         return;
     }
 }
@@ -120,19 +120,21 @@ prony_status prn_report_judge_accuracy(prony_report *report, prony_error *error)
     say_outputs(report, outputs, sizeof outputs);
     const char *verdict;
     if (!report->operator_errors) {
-        verdict = "outputs alone were compared";
+        verdict = "only the outputs were compared";
     } else if (!found) {
-        verdict = prn_bump_printf(&report->pool, "no operator is off by itself%s", outputs);
+        verdict = prn_bump_printf(&report->pool, "no operator has an error of its own%s", outputs);
     } else {
         const prony_operator_row *o = &report->operators[worst];
         const prony_error_metrics *own = &report->operator_errors[worst].own;
         decibels(ratio, sizeof ratio, own);
         accuracy_verdict_share(part, own->max_rel);
-        verdict = own->nonfinite
-                      ? prn_bump_printf(&report->pool, "'%s' (%s) makes %llu elements infinite or NaN that are not%s",
-                                        o->name, o->op, (unsigned long long)own->nonfinite, outputs)
-                      : prn_bump_printf(&report->pool, "'%s' (%s) loses most by itself, %s of its range%s%s", o->name,
-                                        o->op, part, ratio, outputs);
+        verdict =
+            own->nonfinite
+                ? prn_bump_printf(&report->pool,
+                                  "'%s' (%s) makes %llu elements infinite or NaN that are finite in the reference%s",
+                                  o->name, o->op, (unsigned long long)own->nonfinite, outputs)
+                : prn_bump_printf(&report->pool, "'%s' (%s) has the largest own error: %s of its range%s%s", o->name,
+                                  o->op, part, ratio, outputs);
     }
     if (!verdict) return prn_no_memory(error);
     report->accuracy_verdict = verdict;

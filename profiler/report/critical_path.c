@@ -128,7 +128,7 @@ prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int
     if (!operators || !count || !time_ns || !report)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_critical_path: an argument is NULL");
     if (!prn_report_stamped(report) || !report->operator_count || !knows_sources(report))
-        return prn_fail(error, PRONY_UNSUPPORTED, "the report has no operator times, or does not know what reads what");
+        return prn_fail(error, PRONY_UNSUPPORTED, "the report has no operator times, or its layers have no sources");
     unit_graph g = {.report = report, .units = report->operator_count + report->layer_count};
     size_t edges = 1;
     for (size_t l = 0; l < report->layer_count; l++) edges += report->layers[l].input_count;
@@ -147,8 +147,7 @@ prony_status prony_report_critical_path(uint32_t **operators, size_t *count, int
     if (status == PRONY_OK) {
         memset(g.first, 0xff, g.units * sizeof *g.first);
         add_edges(&g);
-        if (!find_last(&g, &last))
-            status = prn_fail(error, PRONY_INVALID_ARGUMENT, "the report's layers read one another in a circle");
+        if (!find_last(&g, &last)) status = prn_fail(error, PRONY_INVALID_ARGUMENT, "the report's layers form a cycle");
     }
     if (status == PRONY_OK) status = take_chain(operators, count, &g, last, error);
     if (status == PRONY_OK) *time_ns = g.finish_ns[last];

@@ -24,15 +24,15 @@ prony_status prony_report_impact(prony_impact_row **rows, size_t *count, const p
     if (!rows || !count || !report || !key)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_impact: an argument is NULL");
     if (level != PRONY_LEVEL_LAYER && level != PRONY_LEVEL_OPERATOR)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "level 0x%x: layers or operators have an impact", level);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "level 0x%x: only layers and operators have an impact", level);
     prn_selection selection;
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
     options.sort = key;
     options.filter = filter;
     PRN_TRY(prn_select_init(&selection, report, &options, error));
     if (!prn_select_sums_up(selection.sort))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "\"%s\" does not sum up over rows, so nothing has a share of it",
-                        key);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "metric \"%s\" is not a sum over rows, so rows have no share of it", key);
     uint32_t *order = NULL;
     size_t found = 0;
     bool layers = level == PRONY_LEVEL_LAYER;

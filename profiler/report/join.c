@@ -10,7 +10,7 @@
 static prony_status differs(const char *what, prony_error *error)
 {
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "the reports of two processes differ in %s: they are not of one measurement", what);
+                    "the reports of two processes differ in %s: they belong to different measurements", what);
 }
 
 static bool same_text(const char *a, const char *b)
@@ -21,7 +21,7 @@ static bool same_text(const char *a, const char *b)
 static prony_status step_join_check(const prony_report *a, const prony_report *b, prony_error *error)
 {
     if (!b->measured || !b->samples_ns || b->latency.count == 0 || b->process_runs)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a report to be joined is not that of one measured process");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "each report to join must come from one measured process");
     if (a->model.sha256 && b->model.sha256 && strcmp(a->model.sha256, b->model.sha256) != 0)
         return differs("the model", error);
     if (a->operator_count != b->operator_count || a->layer_count != b->layer_count)

@@ -71,7 +71,7 @@ prony_status prony_report_histogram(prony_histogram_bin **rows, size_t *count, c
 {
     if (!rows || !count || !report)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_histogram: an argument is NULL");
-    if (bins > 100000) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%zu bins are more than 100000", bins);
+    if (bins > 100000) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%zu bins exceed the limit of 100000", bins);
     size_t runs = runs_of(report);
     if (!runs) return prn_fail(error, PRONY_UNSUPPORTED, "the report has no latencies");
     int64_t *sorted = sorted_samples(report);

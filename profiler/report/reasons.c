@@ -67,14 +67,11 @@ static void find_floats(found *f, const prony_operator_row *row)
 {
     static const char *const words[] = {
         NULL,
-        "its operands are dequantized, and there is no operator on codes of its kind: it computes on floats",
-        "its operands are dequantized, but its result is not quantized, or is read unquantized too: it computes on "
-        "floats",
-        "an operand is dequantized, another is neither quantized nor constant: it computes on floats",
-        "its operands are dequantized, but scales, zero points or bias do not fit its operator on codes: it computes "
-        "on "
-        "floats",
-        "quantized, it would lose more accuracy than was allowed: it computes on floats"};
+        "inputs are dequantized, but this operator has no integer kernel: it computes on floats",
+        "inputs are dequantized, but the result is not quantized, or has unquantized readers: it computes on floats",
+        "one input is dequantized, another is neither quantized nor constant: it computes on floats",
+        "inputs are dequantized, but scales, zero points or bias do not suit the integer kernel: it computes on floats",
+        "quantization would lose more accuracy than allowed: it computes on floats"};
     const int64_t said = prn_operator_fact(row, "stays_in_float");
     if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) reasons_add(f, "stays in float", words[said]);
 }
@@ -84,11 +81,11 @@ static void find_precision(found *f, const prony_operator_row *row)
 {
     static const char *const words[] = {
         NULL,
-        "a weight is infinite, NaN or beyond the range of the precision, or its weights have digits that it loses: its "
-        "products stay float32",
-        "no operand is a constant that could be stored in the precision: its products stay float32",
-        "its weights are few, or there is too little to gain for so few rows: its products stay float32",
-        "no kernel of its kind, or none that is faster here, computes in the precision: its products stay float32"};
+        "a weight is infinite, NaN or out of range, or the weights need more digits than the precision has: its "
+        "matmuls stay float32",
+        "no operand is a constant that the precision can store: its matmuls stay float32",
+        "it has few weights, or too few rows to gain from it: its matmuls stay float32",
+        "no kernel for the precision exists, or none is faster here: its matmuls stay float32"};
     const int64_t said = prn_operator_fact(row, "stays_in_fp32");
     if (said > 0 && said < (int64_t)(sizeof words / sizeof *words)) reasons_add(f, "stays in fp32", words[said]);
 }
@@ -100,21 +97,20 @@ static void find_detours(found *f, const prony_operator_row *row)
     prn_number_text bytes;
     prn_number_bytes(bytes, (double)row->output_bytes, 3, " ");
     if (reasons_is_op(row, "Reorder")) {
-        snprintf(text, sizeof text, "copies %s from one layout to another, for the next kernel", bytes);
+        snprintf(text, sizeof text, "copies %s to another layout for the next kernel", bytes);
         reasons_add(f, "reorder", text);
     } else if (reasons_is_op(row, "Copy")) {
-        snprintf(text, sizeof text, "copies %s between the host's memory and another place", bytes);
+        snprintf(text, sizeof text, "copies %s between host memory and a device", bytes);
         reasons_add(f, "copy", text);
     } else if (reasons_is_op(row, "Cast") || reasons_is_op(row, "QuantizeLinear") ||
                reasons_is_op(row, "DequantizeLinear")) {
-        snprintf(text, sizeof text, "converts %s from one type to another", bytes);
+        snprintf(text, sizeof text, "converts %s to another type", bytes);
         reasons_add(f, "conversion", text);
     }
     if (row->kernel && strstr(row->kernel, "_half_"))
-        reasons_add(f, "conversion",
-                    "half-precision operands are converted to float32 and the result back, in every run");
+        reasons_add(f, "conversion", "converts half-precision operands to float32, and the result back, in every run");
     if (row->backend && strcmp(row->backend, "reference") == 0)
-        reasons_add(f, "reference kernel", "plain C: no vector kernel takes this node");
+        reasons_add(f, "reference kernel", "plain C: no vector kernel supports this node");
 }
 
 static void facts_of_threads(prn_thread_facts *t, const prony_report *r, const prony_operator_row *row)
@@ -164,9 +160,9 @@ static void find_threads(found *f, const prony_operator_row *row)
     const char *reason = prn_thread_reason(&t);
     prn_number_percent(number, t.lost_ns / t.time_ns);
     if (strcmp(reason, "serial kernel") == 0)
-        snprintf(text, sizeof text, "one piece of work: %d of %d threads wait", row->threads - 1, row->threads);
+        snprintf(text, sizeof text, "one task: %d of %d threads wait", row->threads - 1, row->threads);
     else if (strcmp(reason, "too few tasks") == 0)
-        snprintf(text, sizeof text, "%.0f pieces of work for %d threads", t.tasks, row->threads);
+        snprintf(text, sizeof text, "%.0f tasks for %d threads", t.tasks, row->threads);
     else if (strcmp(reason, "imbalance") == 0)
         snprintf(text, sizeof text, "the busiest thread works %.0f %% longer than the mean", p->imbalance * 100);
     else if (strcmp(reason, "other processes") == 0)
@@ -174,7 +170,7 @@ static void find_threads(found *f, const prony_operator_row *row)
                  "other processes took %.0f %% of the processors; its threads wait %s %% of the time", t.others * 100,
                  number);
     else if (strcmp(reason, "wake-up") == 0)
-        snprintf(text, sizeof text, "threads begin late: they wait %s %% of the time", number);
+        snprintf(text, sizeof text, "threads start late: they wait %s %% of the time", number);
     else if (strcmp(reason, "overhead of sharing") == 0)
         snprintf(text, sizeof text, "its threads wait %s %% of the time", number);
     if (*text) reasons_add(f, reason, text);
@@ -196,24 +192,24 @@ static void find_shape(found *f, const prony_operator_row *row)
             depth = prn_operator_fact(row, "product_depth");
     int64_t tile_rows = prn_operator_fact(row, "tile_rows"), tile_columns = prn_operator_fact(row, "tile_columns");
     if (rows > 0 && rows <= FEW_ROWS) {
-        snprintf(text, sizeof text, "few rows: what is read of the other operand is used %lld time%s", (long long)rows,
+        snprintf(text, sizeof text, "few rows: each element of the other operand is used %lld time%s", (long long)rows,
                  rows == 1 ? "" : "s");
         reasons_add(f, "few rows", text);
     } else if (rows > 0 && tile_rows > 0 && tile_columns > 0 &&
                empty_share(rows, columns, tile_rows, tile_columns) >= EMPTY_LEAST) {
-        snprintf(text, sizeof text, "%lld x %lld results in tiles of %lld x %lld: %.0f %% of their places are empty",
+        snprintf(text, sizeof text, "%lld x %lld results in %lld x %lld tiles: %.0f %% of the tiles' area is empty",
                  (long long)rows, (long long)columns, (long long)tile_rows, (long long)tile_columns,
                  100 * empty_share(rows, columns, tile_rows, tile_columns));
         reasons_add(f, "edge tiles", text);
     }
     if (depth > 0 && depth < SHORT_SUM) {
-        snprintf(text, sizeof text, "short sums: %lld products to each result", (long long)depth);
+        snprintf(text, sizeof text, "short sums: %lld products per result", (long long)depth);
         reasons_add(f, "short rows", text);
     }
     if (prn_operator_fact(row, "packs_in_run"))
-        reasons_add(f, "packing", "an operand is no constant: it is packed in every run");
+        reasons_add(f, "packing", "an operand is not constant: it is packed in every run");
     if (prn_operator_fact(row, "filters_in_run"))
-        reasons_add(f, "packing", "its weights are kept small: filters are transformed in every run");
+        reasons_add(f, "packing", "filters are transformed in every run, to keep the weights small");
 }
 
 /* Finds operators whose traffic alone takes a large share of the time. */
@@ -228,7 +224,7 @@ static void find_traffic(found *f, const prony_operator_row *row)
     bytes_only.kernel_fact_count = 0;
     double part = prn_operator_roof_ns(r, &bytes_only, &compute) / (double)row->time.mean_ns;
     if (part < MOVING_LEAST) return;
-    snprintf(text, sizeof text, "moves %s, which take %s %% of its time at the bandwidth of the level that holds them",
+    snprintf(text, sizeof text, "moves %s: %s %% of its time at the bandwidth of their memory level",
              prn_number_bytes(bytes, prn_operator_bytes(row), 3, " "), prn_number_percent(share, part < 1 ? part : 1));
     reasons_add(f, "bandwidth", text);
 }
@@ -319,7 +315,7 @@ bool prn_kernel_best_text(const prony_report *report, const prony_operator_row *
     if (!(row->kernel_best > 0) || row->kernel_best_operator == row->index ||
         row->kernel_best_operator >= report->operator_count)
         return false;
-    snprintf(out, size, "its kernel reaches %.0f %% at best here, in %.60s", row->kernel_best * 100,
+    snprintf(out, size, "this kernel's best here: %.0f %% in %.60s", row->kernel_best * 100,
              report->operators[row->kernel_best_operator].name);
     return true;
 }

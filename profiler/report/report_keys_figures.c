@@ -27,12 +27,12 @@ static const prn_key totals_keys[] = {
     {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER,
      "FLOPs that the operators' kernels execute; absent: as many as flops.", .figure = keys_figures_executed_flops},
     {"layers", PRN_AT(R, totals.layers), PRN_ALWAYS, "Rows of layers."},
-    {"folded_layers", PRN_AT(R, totals.folded_layers), PRN_ALWAYS, "Those evaluated at bind time."},
+    {"folded_layers", PRN_AT(R, totals.folded_layers), PRN_ALWAYS, "Layers evaluated at bind time."},
     {"operators", PRN_AT(R, totals.operators), PRN_ALWAYS, "Rows of operators."},
     {"conserved", PRN_AT(R, conserved), PRN_ALWAYS,
-     "Whether macs, madds, flops, special, int_ops and parameters sum to the same over layers and operators."},
+     "true: macs, madds, flops, special, int_ops and parameters sum to the same over layers and operators."},
     {"count", PRN_WITH(R, totals.count, totals.counted), PRN_IF_FLAG,
-     "By the counting preset, summed over the layers; absent: no preset."},
+     "Count by the counting preset, summed over the layers; absent: no preset."},
     {0}};
 
 static bool keys_figures_has_phases(const prn_at *at)
@@ -48,9 +48,9 @@ static const prn_key phases_keys[] = {
     {"rewrite", PRN_AT(R, phases.rewrite_ns), PRN_IF_FROM_0, "ns"},
     {"plan", PRN_AT(R, phases.plan_ns), PRN_IF_FROM_0, "ns"},
     {"first_run", PRN_AT(R, phases.first_run_ns), PRN_IF_FROM_0, "ns"},
-    {"preprocess", PRN_AT(R, around.preprocess_ns), PRN_IF_FROM_0, "ns; what the caller does before each run, median",
+    {"preprocess", PRN_AT(R, around.preprocess_ns), PRN_IF_FROM_0, "ns; the caller's work before each run, median",
      .if_root = PRN_FLAG(R, has_around)},
-    {"postprocess", PRN_AT(R, around.postprocess_ns), PRN_IF_FROM_0, "ns; what the caller does after each run, median",
+    {"postprocess", PRN_AT(R, around.postprocess_ns), PRN_IF_FROM_0, "ns; the caller's work after each run, median",
      .if_root = PRN_FLAG(R, has_around)},
     {0}};
 
@@ -91,14 +91,14 @@ static const prn_key statistics_keys[] = {
     {"min", PRN_AT(T, min_ns), PRN_ALWAYS, "ns"},
     {"max", PRN_AT(T, max_ns), PRN_ALWAYS, "ns"},
     {"std", PRN_AT(T, std_ns), PRN_ALWAYS, "Sample standard deviation, ns"},
-    {"median", PRN_AT(T, median_ns), PRN_ALWAYS, "Mean of the two middle samples where their number is even, ns"},
+    {"median", PRN_AT(T, median_ns), PRN_ALWAYS, "Mean of the two middle samples if their number is even, ns"},
     {"p50", PRN_AT(T, p50_ns), PRN_ALWAYS, "Nearest rank, ns"},
     {"p90", PRN_AT(T, p90_ns), PRN_ALWAYS, "Nearest rank, ns"},
     {"p95", PRN_AT(T, p95_ns), PRN_ALWAYS, "Nearest rank, ns"},
     {"p99", PRN_AT(T, p99_ns), PRN_ALWAYS, "Nearest rank, ns"},
     {"p999", PRN_AT(T, p999_ns), PRN_ALWAYS, "Nearest rank, ns"},
-    {"unsupported_quantiles", PRN_MADE(STRINGS), PRN_LENIENT, "Those that the number of samples does not support.",
-     "p90|p95|p99|p999", .write = write_unsupported, .read = read_unsupported},
+    {"unsupported_quantiles", PRN_MADE(STRINGS), PRN_LENIENT, "Quantiles that need more samples.", "p90|p95|p99|p999",
+     .write = write_unsupported, .read = read_unsupported},
     {"median_ci95", PRN_TWO(T, median_ci95_ns), PRN_ALWAYS, "95 % bootstrap interval of the median, ns"},
     {"runs", PRN_AT(T, count), PRN_ALWAYS, "Samples."},
     {0}};
@@ -145,20 +145,21 @@ static void write_outliers(prn_json *j, const prn_key *key, const prn_at *at)
 
 static const prn_key latency_keys[] = {
     {PRN_MORE(R, latency, statistics_keys)},
-    {"warmup_detected", PRN_AT(R, warmup_detected), PRN_ALWAYS, "Whether steady state was found, not assumed."},
+    {"warmup_detected", PRN_AT(R, warmup_detected), PRN_ALWAYS, "true: steady state was detected; false: assumed."},
     {"traced_run", PRN_AT(R, traced_run_ns), PRN_IF_SET,
-     "Of the run after the samples that the operators' traces are of; absent: of the last sample, ns"},
-    {"stop_reason", PRN_AT(R, stop_reason), PRN_IF_SET, "Why measuring ended."},
+     "Latency of the run that the operators' traces belong to; absent: the last sample, ns"},
+    {"stop_reason", PRN_AT(R, stop_reason), PRN_IF_SET, "Reason why measuring ended."},
     {"stopped_at", PRN_AT(R, stopped_at), PRN_IF_SET,
-     "Nodes and subgraphs, parted by ' > ', that the run was in that was cancelled; absent: none was."},
-    {"steady", PRN_MADE(BOOL), PRN_OR_NULL, "No significant trend of more than 1 %; null: it cannot be told.",
+     "Nodes and subgraphs, separated by ' > ', where the cancelled run stopped; absent: no run was cancelled."},
+    {"steady", PRN_MADE(BOOL), PRN_OR_NULL, "true: no significant trend of more than 1 %; null: unknown.",
      .when = keys_figures_has_samples, .write = write_steady},
-    {"drift", PRN_MADE(DOUBLE), PRN_ALWAYS, "Median of the last third of the runs against the first, over the median.",
+    {"drift", PRN_MADE(DOUBLE), PRN_ALWAYS,
+     "Difference between the medians of the last and the first third of the runs, over the median.",
      .when = keys_figures_has_samples, .write = write_steady},
-    {"outliers", PRN_MADE(U32S), PRN_ALWAYS, "Runs outside of Tukey's fences or with a modified z-score above 3.5.",
+    {"outliers", PRN_MADE(U32S), PRN_ALWAYS, "Runs outside Tukey's fences or with a modified z-score above 3.5.",
      .when = keys_figures_has_samples, .write = write_outliers},
     {"process_runs", PRN_LIST(R, process_runs, process_count), PRN_IF_LIST | PRN_LEAST_1 | PRN_ROW_DIRECT,
-     "Samples of each process, one process after the other; absent: all are of one."},
+     "Samples of each process, one process after the other; absent: one process."},
     {"samples", PRN_LIST(R, samples_ns, latency.count), PRN_COUNTED | PRN_ROW_DIRECT,
      "One latency per run, in order of time, ns"},
     {0}};
@@ -183,8 +184,9 @@ static double flops_rate(const prn_at *at)
 static const prn_key throughput_keys[] = {
     {"samples_per_second", PRN_AT(T, samples), PRN_IF_FROM_0 | PRN_OR_NULL,
      "batch over the mean latency; null: no batch."},
-    {"images_per_second", PRN_AT(T, images), PRN_IF_FROM_0, "samples_per_second where the first input is images."},
-    {"tokens_per_second", PRN_AT(T, tokens), PRN_IF_FROM_0, "Where the first input is integers [batch, sequence]."},
+    {"images_per_second", PRN_AT(T, images), PRN_IF_FROM_0, "samples_per_second if the first input is images."},
+    {"tokens_per_second", PRN_AT(T, tokens), PRN_IF_FROM_0,
+     "Tokens over the mean latency, if the first input is integers [batch, sequence]."},
     {"requests_per_second", PRN_AT(T, requests), PRN_IF_FROM_0, "Runs over time."},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "totals.flops over the mean latency.",
      .figure = flops_rate},
@@ -221,14 +223,14 @@ static const prn_key point_keys[] = {{"step", PRN_AT(prony_memory_point, step), 
 #define E prony_memory_event
 static const prn_key event_keys[] = {
     {"release", PRN_AT(E, release), PRN_ALWAYS, "false: allocation"},
-    {"owner", PRN_AT(E, owner), PRN_ALWAYS, "Value or operator."},
+    {"owner", PRN_AT(E, owner), PRN_ALWAYS, "Value or operator that the block belongs to."},
     {"tag", PRN_AT(E, tag), PRN_IF_SET, "activation, scratch or dynamic"},
     {"asked_bytes", PRN_AT(E, asked_bytes), PRN_ALWAYS, "Bytes."},
     {"given_bytes", PRN_AT(E, given_bytes), PRN_ALWAYS, "Bytes."},
-    {"offset_bytes", PRN_AT(E, offset_bytes), PRN_ALWAYS, "In the arena."},
+    {"offset_bytes", PRN_AT(E, offset_bytes), PRN_ALWAYS, "Offset in the arena."},
     {"step", PRN_AT(E, step), PRN_ALWAYS, "Operator index."},
     {"time_ns", PRN_MADE(I64), PRN_IF_FROM_0,
-     "From the entry of the last run, ns: taken as the operator begins, given back as it ends.",
+     "Time from the entry of the last run, ns: taken when the operator begins, released when it ends.",
      .write = write_event_time},
     {0}};
 #undef E
@@ -255,16 +257,16 @@ static const prn_key memory_keys[] = {
     {"lower_bound_bytes", PRN_AT(M, lower_bound_bytes), PRN_ALWAYS, "Largest sum of aligned live bytes at any step."},
     {"plan_gap", PRN_AT(M, plan_gap), PRN_LEAST_0, "1 - lower bound / planned"},
     {"peak_live_bytes", PRN_AT(M, peak_live_bytes), PRN_ALWAYS, "Bytes."},
-    {"average_live_bytes", PRN_AT(M, average_live_bytes), PRN_ALWAYS, "Bytes, over steps."},
+    {"average_live_bytes", PRN_AT(M, average_live_bytes), PRN_ALWAYS, "Bytes, mean over the steps."},
     {"scratch_bytes", PRN_AT(M, scratch_bytes), PRN_ALWAYS, "Bytes."},
     {"internal_fragmentation", PRN_AT(M, internal_fragmentation), PRN_LEAST_0, "1 - asked / given"},
     {"external_fragmentation", PRN_AT(M, external_fragmentation), PRN_LEAST_0, "1 - largest free block / free bytes, at its worst step"},
     {"allocations", PRN_AT(M, allocations), PRN_ALWAYS, "Arena allocations per run."},
     {"releases", PRN_AT(M, releases), PRN_ALWAYS, "Arena releases per run."},
-    {"heap_calls_per_run", PRN_WITH(M, heap_calls_per_run, heap_calls_known), PRN_IF_FLAG, "Prony's own."},
-    {"library_heap_calls_per_run", PRN_WITH(M, library_heap_calls_per_run, library_heap_calls_known), PRN_IF_FLAG, "Of libraries."},
+    {"heap_calls_per_run", PRN_WITH(M, heap_calls_per_run, heap_calls_known), PRN_IF_FLAG, "Heap calls of Prony's own code."},
+    {"library_heap_calls_per_run", PRN_WITH(M, library_heap_calls_per_run, library_heap_calls_known), PRN_IF_FLAG, "Heap calls of libraries."},
     {"peak_rss_bytes", PRN_AT(M, peak_rss_bytes), PRN_IF_SET, "Peak resident set of the process."},
-    {"held", PRN_IN_WITH(M, held, held_known, held_keys), PRN_IF_FLAG, "What the process holds when its runs are done."},
+    {"held", PRN_IN_WITH(M, held, held_known, held_keys), PRN_IF_FLAG, "Memory that the process holds after its runs."},
     {"bytes_per_sample", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "planned_bytes over batch; null: no batch.", .figure = bytes_per_sample},
     {"timeline", PRN_ROWS(M, timeline, timeline_count, point_keys), PRN_ROW_DIRECT_ROWS, "Live bytes over the run.", .when = in_detail},
     {"events", PRN_ROWS(M, events, event_count, event_keys), PRN_ROW_DIRECT_ROWS, "Arena events of one run.", .when = in_detail},
@@ -280,15 +282,15 @@ static bool has_cores(const prn_at *at)
 }
 
 static const prn_key worker_keys[] = {
-    {"busy_ns", PRN_AT(prn_worker_row, busy_ns), PRN_ALWAYS, "In operators of its own, mean per run, ns."},
-    {"wait_ns", PRN_AT(prn_worker_row, wait_ns), PRN_ALWAYS, "Outside of them, mean per run, ns."},
+    {"busy_ns", PRN_AT(prn_worker_row, busy_ns), PRN_ALWAYS, "Time in the worker's own operators, mean per run, ns."},
+    {"wait_ns", PRN_AT(prn_worker_row, wait_ns), PRN_ALWAYS, "Time outside them, mean per run, ns."},
     {0}};
 
 static const prn_key core_keys[] = {
     {"core", PRN_AT(prony_core_row, core), PRN_LEAST_0, "Number of the processor."},
     {"mean", PRN_AT(prony_core_row, mean), PRN_LEAST_0, "Share of busy time, all processes together."},
     {"use", PRN_PLACE(PRN_KEY_DOUBLES, offsetof(prony_core_row, use), sizeof(double), offsetof(R, core_points), NULL),
-     PRN_COUNTED | PRN_ROOT | PRN_ROW_DIRECT | PRN_LEAST_0, "The same in each interval."},
+     PRN_COUNTED | PRN_ROOT | PRN_ROW_DIRECT | PRN_LEAST_0, "Share of busy time in each interval."},
     {0}};
 
 static const prn_key cpu_keys[] = {
@@ -298,7 +300,7 @@ static const prn_key cpu_keys[] = {
     {"voluntary_switches", PRN_AT(R, cpu.voluntary_switches), PRN_ALWAYS, "Context switches."},
     {"involuntary_switches", PRN_AT(R, cpu.involuntary_switches), PRN_ALWAYS, "Context switches."},
     {"workers", PRN_ROWS(R, cpu.workers, cpu.worker_count, worker_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
-     "Several workers, by number; 0 is the caller."},
+     "With several workers: one row per worker; 0 is the caller."},
     {"core_times_ns", PRN_LIST(R, core_times_ns, core_points), PRN_IF_SET | PRN_ROW_DIRECT | PRN_LEAST_0,
      "Ends of the intervals of use, from the first measured run's start, ns"},
     {"cores", PRN_ROWS(R, cores, core_count, core_keys), PRN_ROW_DIRECT_ROWS, "Processors that the runs could use.",
@@ -334,12 +336,12 @@ static void write_load_text(prn_json *j, const prn_key *key, const prn_at *at)
 #define D prn_disturbance
 // clang-format off
 static const prn_key disturbance_keys[] = {
-    {"others_share", PRN_AT(D, others), PRN_IF_FROM_0, "Of the time of all usable processors: other processes, and what the hypervisor took."},
-    {"steal_share", PRN_AT(D, steal), PRN_IF_FROM_0, "Of the time of all usable processors: what the hypervisor took."},
-    {"waited_share", PRN_AT(D, waited), PRN_IF_FROM_0, "Time that threads stood ready and did not run, over the wall time."},
+    {"others_share", PRN_AT(D, others), PRN_IF_FROM_0, "Share of all usable processors' time that other processes and the hypervisor took."},
+    {"steal_share", PRN_AT(D, steal), PRN_IF_FROM_0, "Share of all usable processors' time that the hypervisor took."},
+    {"waited_share", PRN_AT(D, waited), PRN_IF_FROM_0, "Time that threads were ready but did not run, over the wall time."},
     {"involuntary_switches", PRN_AT(D, involuntary_switches), PRN_ALWAYS, "Context switches."},
-    {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "Whether others disturbed the runs.", "unknown|quiet|busy", .word = verdict_name, .read = read_verdict},
-    {"text", PRN_MADE(STRING), PRN_IF_SET, "The sentence for people about a busy machine; absent otherwise.", .write = write_load_text},
+    {"verdict", PRN_MADE(STRING), PRN_ALWAYS, "busy: other processes disturbed the runs.", "unknown|quiet|busy", .word = verdict_name, .read = read_verdict},
+    {"text", PRN_MADE(STRING), PRN_IF_SET, "Sentence for people about a busy machine; absent otherwise.", .write = write_load_text},
     {0}};
 // clang-format on
 #undef D
@@ -357,8 +359,8 @@ static const char *basis(const prn_at *at)
 }
 
 static const prn_key estimates_keys[] = {{"basis", PRN_MADE(STRING), PRN_ALWAYS,
-                                          "Rates of kinds of work that parts of operators were estimated by: measured "
-                                          "on this machine, or those of a usual one.",
+                                          "Source of the rates of kinds of work that estimate parts of operators: "
+                                          "measured on this machine, or of a usual one.",
                                           "measured|default", .word = basis},
                                          {0}};
 
@@ -368,12 +370,12 @@ static bool is_stamped_or_counted(const prn_at *at)
 }
 
 static const prn_key coverage_keys[] = {{"time_share", PRN_AT(R, time_share), PRN_IF_FROM_0,
-                                         "Of the runs' wall time, inside operators.", .when = prn_at_stamped},
+                                         "Share of the runs' wall time inside operators.", .when = prn_at_stamped},
                                         {"uncounted_ops", PRN_LIST(R, uncounted, uncounted_count), PRN_ROW_DIRECT,
-                                         "Operator types that the counting preset leaves out, by the time they take.",
+                                         "Operator types that the counting preset leaves out, by their time.",
                                          .if_root = PRN_FLAG(R, totals.counted)},
                                         {"uncounted_time_share", PRN_AT(R, uncounted_time_share), PRN_LEAST_0,
-                                         "Of the operators' time, in layers that the counting preset leaves out.",
+                                         "Share of the operators' time in layers that the counting preset leaves out.",
                                          .if_root = PRN_FLAG(R, totals.counted), .when = prn_at_stamped},
                                         {0}};
 
@@ -385,18 +387,18 @@ static bool has_pairs(const prn_at *at)
 static const prn_key paired_keys[] = {
     {"pairs", PRN_AT(prn_report_cost, pairs), PRN_ALWAYS,
      "Pairs of runs, one profiled and one not, in alternating order."},
-    {"on_ns", PRN_AT(prn_report_cost, on_ns), PRN_ALWAYS, "Median of the profiled ones, ns"},
-    {"off_ns", PRN_AT(prn_report_cost, off_ns), PRN_ALWAYS, "Median of the others, ns"},
+    {"on_ns", PRN_AT(prn_report_cost, on_ns), PRN_ALWAYS, "Median of the profiled runs, ns"},
+    {"off_ns", PRN_AT(prn_report_cost, off_ns), PRN_ALWAYS, "Median of the other runs, ns"},
     {"share", PRN_AT(prn_report_cost, share), PRN_ALWAYS,
-     "Median of the pairs' differences, over off_ns; negative where chance is larger than the cost."},
-    {"share_ci95", PRN_TWO(prn_report_cost, share_ci95), PRN_ALWAYS, "95 % interval of that median."},
+     "Median of the pairs' differences, over off_ns; negative if chance exceeds the cost."},
+    {"share_ci95", PRN_TWO(prn_report_cost, share_ci95), PRN_ALWAYS, "95 % interval of share."},
     {0}};
 
 static const prn_key overhead_keys[] = {
     {"ns_per_event", PRN_AT(R, overhead_ns_per_event), PRN_ALWAYS, "Measured cost of one event, ns"},
-    {"share", PRN_AT(R, overhead_share), PRN_LEAST_0, "Of the runs' wall time."},
-    {"dropped_events", PRN_AT(R, dropped_events), PRN_ALWAYS, "Events that found no room."},
-    {"paired", PRN_IN(R, cost, paired_keys), PRN_ROW_DIRECT, "What profiling costs, measured.", .when = has_pairs},
+    {"share", PRN_AT(R, overhead_share), PRN_LEAST_0, "Share of the runs' wall time."},
+    {"dropped_events", PRN_AT(R, dropped_events), PRN_ALWAYS, "Events dropped for lack of room."},
+    {"paired", PRN_IN(R, cost, paired_keys), PRN_ROW_DIRECT, "Measured cost of profiling.", .when = has_pairs},
     {0}};
 
 static bool has_assumed_imports(const prn_at *at)
@@ -416,9 +418,9 @@ static bool has_counters(const prn_at *at)
 
 static const prn_key counters_keys[] = {
     {"missing", PRN_AT(R, counters_missing), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
-     "Why there are none; null: operators have them."},
+     "Reason why counters are missing; null: operators have them."},
     {"runs", PRN_AT(R, counter_runs), PRN_ALWAYS, "Further runs that were counted.", .when = has_counters},
-    {"reading_ns", PRN_AT(R, counter_read_ns), PRN_LEAST_0, "What two readings around an operator take.",
+    {"reading_ns", PRN_AT(R, counter_read_ns), PRN_LEAST_0, "Cost of two readings around an operator, ns.",
      .when = has_counters},
     {0}};
 
@@ -442,7 +444,7 @@ static const prn_key evaluation_keys[] = {
     {PRN_MORE(evaluations, first, further_keys)},
     {"samples", PRN_AT(evaluations, first.samples), PRN_ALWAYS, "Labelled samples."},
     {"further", PRN_ROWS(evaluations, further, count, further_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
-     "Other figures of the same samples."},
+     "Other metrics on the same samples."},
     {0}};
 static const prn_key evaluations_key = {
     "evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, sizeof(evaluations), 0, evaluation_keys), PRN_OLD, NULL};
@@ -485,16 +487,16 @@ const prn_key prn_report_keys[] = {
     {"disturbance", PRN_IN_WITH(R, disturbance, has_disturbance, disturbance_keys), PRN_IF_FLAG | PRN_ROW_DIRECT, NULL},
     {PRN_MORE_HERE(prn_rows_keys)},
     {"tuning", PRN_IN_WITH(R, tuning, has_tuning, prn_tuning_keys), PRN_IF_FLAG, "With --tune: kernels chosen by measurement."},
-    {"estimates", PRN_HERE(estimates_keys), PRN_ROW_DIRECT, "Present where a layer's time is an estimate.", .when = has_estimates},
+    {"estimates", PRN_HERE(estimates_keys), PRN_ROW_DIRECT, "Present if a layer's time is an estimate.", .when = has_estimates},
     {"coverage", PRN_HERE(coverage_keys), PRN_ALWAYS, NULL, .when = is_stamped_or_counted},
     {"overhead", PRN_HERE(overhead_keys), PRN_ALWAYS, NULL, .when = prn_at_stamped},
-    {"counters", PRN_HERE(counters_keys), PRN_ALWAYS, "Hardware counters, where they were asked for (--counters).", .when = asked_for_counters},
+    {"counters", PRN_HERE(counters_keys), PRN_ALWAYS, "Hardware counters, if asked for (--counters).", .when = asked_for_counters},
     {"unsupported_operators", PRN_LIST(R, unsupported, unsupported_count), PRN_LENIENT, "Operators that cannot run, as domain::Op-opset (n nodes)."},
     {"assumed_imports", PRN_LIST(R, assumed_imports, assumed_import_count), PRN_OLD, "Domains that the model uses without importing them, each with the version that is assumed.",
      .when = has_assumed_imports},
     {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, evaluation_keys), PRN_ALWAYS, NULL, .when = is_evaluated,
      .write = write_evaluation, .read = read_evaluation},
     {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},
-    {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "Over the outputs' bytes, in order."},
+    {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "SHA-256 of the outputs' bytes, in order."},
     {0}};
 // clang-format on

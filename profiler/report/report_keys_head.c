@@ -27,7 +27,7 @@ static void read_dim_names(prn_json_reader *j, const prn_json_value *object, con
     size_t count, d = 0;
     const prn_json_value *names = prn_json_get_array(j, object, key->name, false, &count);
     if (count > PRONY_MAX_RANK) {
-        prn_json_bad(j, key->name, "%zu names, of which there can be %d", count, PRONY_MAX_RANK);
+        prn_json_bad(j, key->name, "%zu names exceed the limit of %d", count, PRONY_MAX_RANK);
         return;
     }
     for (const prn_json_value *e = prn_json_first(names); e; e = prn_json_next(e), d++)
@@ -41,13 +41,13 @@ static const prn_key port_keys[] = {
     {"type", PRN_AS(DTYPE, prony_value_info, dtype), PRN_IF_SET, "Element type as NumPy spells it."},
     {"shape", PRN_AS(SHAPE, prony_value_info, shape), PRN_IF_SET, NULL},
     {"dim_names", PRN_AS(STRINGS, prony_value_info, dim_names), PRN_NULLS,
-     "Symbols of the declared dimensions; null where it had none. Absent: no dimension had one.", .when = has_symbols,
-     .write = write_dim_names, .read = read_dim_names},
+     "Symbols of the declared dimensions; null: the dimension has no symbol. Absent: no dimension has one.",
+     .when = has_symbols, .write = write_dim_names, .read = read_dim_names},
     {0}};
 
 static const prn_key model_keys[] = {
     {"name", PRN_AT(prn_report_model, name), PRN_ALWAYS, "Name of the model or its file."},
-    {"sha256", PRN_AT(prn_report_model, sha256), PRN_IF_SET | PRN_HASH, "Of the file."},
+    {"sha256", PRN_AT(prn_report_model, sha256), PRN_IF_SET | PRN_HASH, "SHA-256 of the file."},
     {"file_bytes", PRN_AT(prn_report_model, file_bytes), PRN_ALWAYS, "Bytes of the file."},
     {"ir_version", PRN_AT(prn_report_model, ir_version), PRN_ALWAYS, "ONNX IR version."},
     {"opset", PRN_AT(prn_report_model, opset), PRN_ALWAYS, "Version of ai.onnx."},
@@ -73,7 +73,8 @@ static const prn_key assumed_keys[] = {
     {"name", PRN_AT(prony_assumed_dim, name), PRN_ALWAYS, "As --dim takes it: the symbol, or INPUT.AXIS."},
     {"value", PRN_AT(prony_assumed_dim, value), PRN_LEAST_0, NULL},
     {"reason", PRN_AT(prony_assumed_dim, reason), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
-     "batch, tree features, least that fits, metadata imgsz, declared shapes or nothing reads it; null: simply 1."},
+     "batch, tree features, least that fits, metadata imgsz, declared shapes or nothing reads it; null: 1 without a "
+     "reason."},
     {0}};
 
 #define C prn_report_config
@@ -81,24 +82,24 @@ static const prn_key config_keys[] = {
     {"intra_op_threads", PRN_AT(C, intra_op_threads), PRN_IF_SET, "Threads inside an operator."},
     {"inter_op_threads", PRN_AT(C, inter_op_threads), PRN_IF_SET, "Workers that run operators side by side."},
     {"inter_op_reason", PRN_AT(C, inter_op_reason), PRN_IF_SET,
-     "Why so many workers, where that was the plan's to choose."},
-    {"affinity", PRN_AT(C, affinity), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
-     "Core list; null: the mask was left alone."},
+     "Reason for the number of workers, if the plan chose it."},
+    {"affinity", PRN_AT(C, affinity), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY, "Core list; null: threads are not pinned."},
     {"affinity_used", PRN_AT(C, affinity_used), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
-     "Processors in the order in which threads have them; null: none of the list could be had.", .when = is_pinned},
+     "Processors in the order in which threads have them; null: no processor of the list was available.",
+     .when = is_pinned},
     {"affinity_failure", PRN_AT(C, affinity_failure), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
-     "What of the list could not be had, or which thread was not pinned; null: nothing.", .when = is_pinned},
+     "Processors of the list that were not available, or threads that were not pinned; null: none.", .when = is_pinned},
     {"batch", PRN_AT(C, batch), PRN_IF_FROM_0 | PRN_OR_NULL, "First dimension of the first input; null: it has none."},
     {"dims", PRN_NUMBERS(C, dims, dim_count), PRN_LENIENT, "Free dimensions by symbol."},
     {"assumed_dims", PRN_ROWS(C, assumed, assumed_count, assumed_keys), PRN_OLD | PRN_ROW_DIRECT_ROWS,
-     "Free dimensions that nobody fixed, and what they became."},
+     "Free dimensions that the user did not set, and the assumed values."},
     {"precision", PRN_AT(C, precision), PRN_IF_SET, "fp32"},
     {"warmup_runs", PRN_AT(C, warmup_runs), PRN_IF_FROM_0, "Runs before the measured ones."},
     {"runs", PRN_AT(C, runs), PRN_IF_FROM_0, "Measured runs."},
-    {"seed", PRN_WITH(C, seed, seed_known), PRN_IF_FLAG, "Of generated inputs."},
+    {"seed", PRN_WITH(C, seed, seed_known), PRN_IF_FLAG, "Seed of generated inputs."},
     {"count_preset", PRN_AT(C, count_preset), PRN_IF_SET | PRN_OR_NULL, "Counting preset; null: none."},
-    {"rewrites", PRN_AT(C, rewrites), PRN_ALWAYS, "Whether nodes were fused."},
-    {"reuse", PRN_AT(C, reuse), PRN_OLD | PRN_TRUE, "Whether values shared memory; absent: they did."},
+    {"rewrites", PRN_AT(C, rewrites), PRN_ALWAYS, "true: nodes were fused."},
+    {"reuse", PRN_AT(C, reuse), PRN_OLD | PRN_TRUE, "true: values shared memory; absent: true."},
     {"background_threads", PRN_AT(C, background_threads), PRN_IF_SET,
      "Busy threads of another process while measuring (--with-load)."},
     {0}};
@@ -189,7 +190,7 @@ static const prn_key system_keys[] = {
     {"os", PRN_AT(S, machine.os), PRN_IF_SET, "Operating system."},
     {"os_release", PRN_AT(S, machine.os_release), PRN_IF_SET, "Its release."},
     {"cpu_model", PRN_AT(S, machine.cpu_model), PRN_IF_SET, "Processor."},
-    {"isa", PRN_NAMES(S, isa), PRN_LENIENT | PRN_ROW_DIRECT, "Instruction sets of note that the processor has."},
+    {"isa", PRN_NAMES(S, isa), PRN_LENIENT | PRN_ROW_DIRECT, "Notable instruction sets of the processor."},
     {"isa_used", PRN_AT(S, isa_used), PRN_IF_SET, "Highest instruction set used, after the cap."},
     {"cpu_count", PRN_AT(S, machine.cpu_count), PRN_IF_SET, "Logical processors online."},
     {"usable_cpus", PRN_AT(S, machine.mask_count), PRN_IF_SET, "Logical processors in the affinity mask."},
@@ -211,7 +212,7 @@ static const prn_key system_keys[] = {
 #undef S
 
 const prn_key prn_manifest_keys[] = {
-    {"created", PRN_AT(prony_report, created), PRN_IF_SET, "When it was made, in UTC (ISO 8601)."},
+    {"created", PRN_AT(prony_report, created), PRN_IF_SET, "Date of the report, in UTC (ISO 8601)."},
     {"model", PRN_IN(prony_report, model, model_keys), PRN_ALWAYS, NULL},
     {"config", PRN_IN(prony_report, config, config_keys), PRN_ALWAYS, NULL},
     {"system", PRN_IN(prony_report, system, system_keys), PRN_ALWAYS, NULL},
@@ -235,7 +236,7 @@ static const prn_key work_keys[] = {{"work", PRN_AT(prn_roof_work, work), PRN_AL
                                      "product, simple, divide, sqrt, exp, log, erf, tanh, sin, pow, move."},
                                     {"threads", PRN_AT(prn_roof_work, threads), PRN_LEAST_0, "Threads."},
                                     {"per_second", PRN_AT(prn_roof_work, per_second), PRN_ALWAYS,
-                                     "FLOPs of product, bytes of move, results of the others."},
+                                     "FLOPs of product, bytes of move, results of the others, per second."},
                                     {0}};
 
 static const prn_key roof_keys[] = {
@@ -243,13 +244,12 @@ static const prn_key roof_keys[] = {
      "Peak arithmetic."},
     {"memory", PRN_ROWS(prn_report_roof, memory, memory_count, bandwidth_keys), PRN_ROW_DIRECT_ROWS, "Peak bandwidth."},
     {"work", PRN_ROWS(prn_report_roof, work, work_count, work_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
-     "What each kind of work makes of a second."},
-    {"method", PRN_AT(prn_report_roof, method), PRN_IF_SET, "How they were measured."},
+     "Rates of each kind of work."},
+    {"method", PRN_AT(prn_report_roof, method), PRN_IF_SET, "Method of measurement."},
     {"busy", PRN_AT(prn_report_roof, busy), PRN_IF_SET,
-     "Others used the machine while the peaks were measured: they are too low. Absent: no."},
+     "true: other processes used the machine while the peaks were measured, so they are too low. Absent: false."},
     {0}};
 
-const prn_key prn_roof_keys[] = {
-    {"roof", PRN_IN_WITH(prony_report, roof, has_roof, roof_keys), PRN_IF_FLAG,
-     "What this machine can do at most, as prony machine measured it; absent: not measured."},
-    {0}};
+const prn_key prn_roof_keys[] = {{"roof", PRN_IN_WITH(prony_report, roof, has_roof, roof_keys), PRN_IF_FLAG,
+                                  "Peaks of this machine, as prony machine measured them; absent: not measured."},
+                                 {0}};

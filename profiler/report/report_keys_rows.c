@@ -19,10 +19,10 @@ const prn_key prn_count_keys[] = {
     {"madds", PRN_AT(prony_cost, madds), PRN_ALWAYS, "macs plus scale-and-shift pairs."},
     {"flops", PRN_AT(prony_cost, flops), PRN_ALWAYS, "Arithmetic operations on floating-point data; a MAC is 2."},
     {"special", PRN_AT(prony_cost, special), PRN_ALWAYS,
-     "Those of flops that are exp, log, tanh, erf, sin, pow, sqrt or division."},
+     "FLOPs that are exp, log, tanh, erf, sin, pow, sqrt or division."},
     {"int_ops", PRN_AT(prony_cost, int_ops), PRN_ALWAYS, "Arithmetic operations on integer data."},
-    {"bytes_read", PRN_AT(prony_cost, bytes_read), PRN_ALWAYS, "Bytes of every input and weight, once."},
-    {"bytes_written", PRN_AT(prony_cost, bytes_written), PRN_ALWAYS, "Bytes of every output, once."},
+    {"bytes_read", PRN_AT(prony_cost, bytes_read), PRN_ALWAYS, "Bytes of every input and weight, counted once."},
+    {"bytes_written", PRN_AT(prony_cost, bytes_written), PRN_ALWAYS, "Bytes of every output, counted once."},
     {"parameters", PRN_AT(prony_cost, parameters), PRN_ALWAYS, "Elements of the weights."},
     {0}};
 
@@ -88,20 +88,19 @@ const prn_key prn_layer_keys[] = {
     {"inputs", PRN_LIST(L, inputs, input_count), PRN_ROW_DIRECT, "In order."},
     {"outputs", PRN_LIST(L, outputs, output_count), PRN_ROW_DIRECT, "In order."},
     {PRN_MORE(L, cost, traffic_keys)},
-    {"count", PRN_WITH(L, count, counted), PRN_IF_FLAG, "By the counting preset; absent: no preset, or it does not count this operator."},
-    {"facts", PRN_AS(FACTS, L, cost), PRN_LENIENT, "What describes the work: groups, kernel volume, axis length and others."},
+    {"count", PRN_WITH(L, count, counted), PRN_IF_FLAG, "Count by the counting preset; absent: no preset, or it does not count this operator."},
+    {"facts", PRN_AS(FACTS, L, cost), PRN_LENIENT, "Description of the work: groups, kernel volume, axis length and others."},
     {"sources", PRN_LIST(L, sources, input_count), PRN_IF_LIST | PRN_COUNTED | PRN_NULLS | PRN_ROW_DIRECT,
      "Per input the index of the layer that makes it; null: an input of the model, a weight or omitted."},
     {"time_ns", PRN_IN_WITH(L, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_ROW_DIRECT,
-     "null: executed by no operator.", .when = layer_timed},
-    {"share", PRN_WITH(L, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.", .when = layer_timed},
+     "null: no operator executed it.", .when = layer_timed},
+    {"share", PRN_WITH(L, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Share of the operators' summed mean time.", .when = layer_timed},
     {"time_attributed", PRN_AT(L, time_attributed), PRN_LENIENT,
-     "Time is an estimate: a part of the operator's, by what each kind of work takes.", .if_row = PRN_FLAG(L, measured)},
+     "true: the time is an estimate: a part of the operator's, by the rates of each kind of work.", .if_row = PRN_FLAG(L, measured)},
     {"operator_share", PRN_AT(L, operator_share), PRN_LENIENT | PRN_SHARE,
-     "Part of its operator's time, in as many digits as it is worth.", .if_row = PRN_FLAG(L, measured), .figure = operator_share},
+     "Part of its operator's time, with as many digits as are reliable.", .if_row = PRN_FLAG(L, measured), .figure = operator_share},
     {"time_kind", PRN_MADE(STRING), PRN_IF_SET,
-     "Whose time it is: its operator's alone, an estimated part, or none, as it returned its input unchanged or was folded into "
-     "weights.",
+     "Origin of the time: its operator's alone, an estimated part, or none (it returned its input unchanged or was folded into weights).",
      "measured|estimated|removed", .when = prn_at_stamped, .word = time_kind, .read = read_time_kind},
     {"operator", PRN_AT(L, operator_index), PRN_IF_INDEX | PRN_OR_NULL, "Index of the operator that executed it; null: none."},
     {"memory_bytes", PRN_AT(L, output_bytes), PRN_ALWAYS, "Bytes of the outputs."},
@@ -175,29 +174,28 @@ static void write_thread_waits(prn_json *j, const prn_key *key, const prn_at *at
     prn_json_close(j, ']');
 }
 
-static const prn_key reason_keys[] = {
-    {"reason", PRN_AT(prony_reason, reason), PRN_ALWAYS, "A word that programs know."},
-    {"text", PRN_AT(prony_reason, text), PRN_ALWAYS, "A sentence with the figures."},
-    {0}};
+static const prn_key reason_keys[] = {{"reason", PRN_AT(prony_reason, reason), PRN_ALWAYS, "Word for programs."},
+                                      {"text", PRN_AT(prony_reason, text), PRN_ALWAYS, "Sentence with the values."},
+                                      {0}};
 
 static const prn_key best_keys[] = {{"percent_of_roof", PRN_AT(O, kernel_best), PRN_LEAST_0,
-                                     "Highest that an operator with this kernel reaches in this report.",
+                                     "Highest percentage that an operator with this kernel reaches in this report.",
                                      .figure = best_percent, .read = read_best_percent},
                                     {"operator", PRN_AT(O, kernel_best_operator), PRN_ALWAYS, "Which one."},
                                     {0}};
 
 static const prn_key parallel_keys[] = {
-    {"threads_used", PRN_AT(O, parallel.threads_used), PRN_LEAST_1, "That had work, mean of the runs."},
-    {"busy_ns", PRN_AT(O, parallel.busy_ns), PRN_LEAST_0, "At work, all threads together, ns"},
+    {"threads_used", PRN_AT(O, parallel.threads_used), PRN_LEAST_1, "Threads that had work, mean of the runs."},
+    {"busy_ns", PRN_AT(O, parallel.busy_ns), PRN_LEAST_0, "Time at work, all threads together, ns"},
     {"wait_ns", PRN_AT(O, parallel.wait_ns), PRN_LEAST_0,
      "The operator's time once for each of its threads, less busy_ns, ns"},
     {"imbalance", PRN_AT(O, parallel.imbalance), PRN_ALWAYS,
-     "Busiest thread over the mean of those that had work, less 1."},
+     "Busiest thread over the mean of the threads that had work, less 1."},
     {"achieved_cores", PRN_AT(O, parallel.achieved_cores), PRN_LEAST_0, "busy_ns over the operator's mean time."},
     {"efficiency", PRN_AT(O, parallel.efficiency), PRN_LEAST_0, "achieved_cores over threads."},
     {"thread_busy_ns", PRN_LIST(O, thread_busy_ns, thread_busy_count), PRN_ROW_DIRECT | PRN_LEAST_0,
-     "Of each thread, ns"},
-    {"thread_wait_ns", PRN_MADE(I64S), PRN_LEAST_0, "Of each thread: the operator's time less its own at work, ns",
+     "Time at work of each thread, ns"},
+    {"thread_wait_ns", PRN_MADE(I64S), PRN_LEAST_0, "Operator's time less the time at work, of each thread, ns",
      .write = write_thread_waits},
     {0}};
 
@@ -207,19 +205,20 @@ static const prn_key hardware_keys[] = {{"cycles", PRN_AT(O, cycles), PRN_ALWAYS
                                         {0}};
 
 static const prn_key team_keys[] = {
-    {"thread", PRN_AT(prony_thread_share, thread), PRN_LEAST_0, "Number in the team; 0: the one that called."},
-    {"start_ns", PRN_AT(prony_thread_share, start_ns), PRN_ALWAYS, "Of its first task, from the entry of the run, ns"},
-    {"end_ns", PRN_AT(prony_thread_share, end_ns), PRN_ALWAYS, "Of its last task, ns"},
-    {"busy_ns", PRN_AT(prony_thread_share, busy_ns), PRN_LEAST_0, "Within calls of the team, ns"},
-    {"tasks", PRN_AT(prony_thread_share, tasks), PRN_LEAST_0, "Pieces of the work that it took."},
+    {"thread", PRN_AT(prony_thread_share, thread), PRN_LEAST_0, "Number of the thread in the pool; 0: the caller."},
+    {"start_ns", PRN_AT(prony_thread_share, start_ns), PRN_ALWAYS,
+     "Start of its first task, from the entry of the run, ns"},
+    {"end_ns", PRN_AT(prony_thread_share, end_ns), PRN_ALWAYS, "End of its last task, ns"},
+    {"busy_ns", PRN_AT(prony_thread_share, busy_ns), PRN_LEAST_0, "Time inside calls of the pool, ns"},
+    {"tasks", PRN_AT(prony_thread_share, tasks), PRN_LEAST_0, "Tasks that it took."},
     {0}};
 
 static const prn_key trace_keys[] = {
     {"worker", PRN_AT(O, worker), PRN_LEAST_0, "Worker that executed it, from 0."},
-    {"start_ns", PRN_AT(O, trace_start_ns), PRN_ALWAYS, "From the entry of the last run, ns"},
-    {"end_ns", PRN_AT(O, trace_end_ns), PRN_ALWAYS, "From the entry of the last run, ns"},
+    {"start_ns", PRN_AT(O, trace_start_ns), PRN_ALWAYS, "Start, from the entry of the last run, ns"},
+    {"end_ns", PRN_AT(O, trace_end_ns), PRN_ALWAYS, "End, from the entry of the last run, ns"},
     {"team", PRN_ROWS(O, thread_shares, thread_share_count, team_keys), PRN_IF_SET,
-     "Threads that took part, where threads were traced."},
+     "Threads that took part, if threads were traced."},
     {0}};
 
 const prn_key prn_operator_keys[] = {
@@ -228,39 +227,40 @@ const prn_key prn_operator_keys[] = {
     {"op", PRN_AT(O, op), PRN_ALWAYS, "Operator type."},
     {"kernel", PRN_AT(O, kernel), PRN_IF_SET | PRN_EMPTY, "Kernel."},
     {"backend", PRN_AT(O, backend), PRN_IF_SET | PRN_EMPTY, "Library or native."},
-    {"layers", PRN_LIST(O, layers, layer_count), PRN_LENIENT | PRN_ROW_DIRECT, "Indices of the layers it stands for."},
+    {"layers", PRN_LIST(O, layers, layer_count), PRN_LENIENT | PRN_ROW_DIRECT,
+     "Indices of the layers that it executes."},
     {PRN_MORE(O, cost, traffic_keys)},
     {"executed_flops", PRN_MADE(U64), PRN_IF_NUMBER,
-     "FLOPs that the kernel executes, which the roofs are compared with; absent: as many as flops.",
+     "FLOPs that the kernel executes, for comparison with the roofs; absent: as many as flops.",
      .figure = keys_rows_executed_flops},
     {"arithmetic_intensity", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops / bytes; null: no bytes.",
      .figure = keys_rows_intensity},
     {"time_ns", PRN_IN_WITH(O, time, measured, time_keys), PRN_IF_FLAG | PRN_ROW_DIRECT, NULL},
-    {"share", PRN_WITH(O, share, measured), PRN_IF_TOO | PRN_SHARE, "Of the operators' summed mean time."},
+    {"share", PRN_WITH(O, share, measured), PRN_IF_TOO | PRN_SHARE, "Share of the operators' summed mean time."},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
      .if_row = PRN_FLAG(O, measured), .figure = operator_rate},
-    {"bound", PRN_MADE(STRING), PRN_IF_SET, "What keeps it from being faster; absent: no roof is known.",
-     "compute|memory|overhead", .if_row = PRN_FLAG(O, measured), .word = bound_name},
+    {"bound", PRN_MADE(STRING), PRN_IF_SET, "Limit on its speed; absent: no roof is known.", "compute|memory|overhead",
+     .if_row = PRN_FLAG(O, measured), .word = bound_name},
     {"percent_of_roof", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_LEAST_0,
-     "Time that the roofs allow over the measured one, per cent.", .if_row = PRN_FLAG(O, measured),
+     "Time that the roofs allow over the measured time, in per cent.", .if_row = PRN_FLAG(O, measured),
      .figure = percent_of_roof},
     {"library_heap_calls", PRN_AT(O, library_heap_calls), PRN_LENIENT, "Per run.", .if_row = PRN_FLAG(O, measured)},
     {"reasons", PRN_ROWS(O, reasons, reason_count, reason_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS,
-     "Why it does not reach its roof, what explains most surely first.", .if_row = PRN_FLAG(O, measured)},
-    {"kernel_best", PRN_HERE(best_keys), PRN_ROW_DIRECT, "What its kernel can do.", .if_row = PRN_FLAG(O, measured),
+     "Reasons why it does not reach its roof, the most certain first.", .if_row = PRN_FLAG(O, measured)},
+    {"kernel_best", PRN_HERE(best_keys), PRN_ROW_DIRECT, "Best result of its kernel.", .if_row = PRN_FLAG(O, measured),
      .when = has_best},
     {"kernel_facts", PRN_NUMBERS(O, kernel_facts, kernel_fact_count), PRN_IF_SET,
-     "What the kernel says of its work: the product's extents, its tiles, whether it packs in the run."},
+     "Facts from the kernel: the matmul's extents, its tiles, whether it packs in the run."},
     {"threads", PRN_AT(O, threads), PRN_IF_SET, "Thread budget."},
     {"parallel", PRN_HERE(parallel_keys), PRN_ROW_DIRECT,
-     "How well its threads were used, means of the measured runs, where threads were traced.", .when = was_parallel},
+     "Use of its threads, means of the measured runs, if threads were traced.", .when = was_parallel},
     {"offset_bytes", PRN_AT(O, offset_bytes), PRN_IF_INDEX | PRN_OR_NULL,
-     "Of output 0 in the arena; null: not in the arena."},
+     "Offset of output 0 in the arena; null: not in the arena."},
     {"output_bytes", PRN_AT(O, output_bytes), PRN_ALWAYS, "Bytes."},
     {"scratch_bytes", PRN_AT(O, scratch_bytes), PRN_ALWAYS, "Bytes."},
     {"counters", PRN_HERE_WITH(O, counted, hardware_keys), PRN_IF_FLAG | PRN_ROW_DIRECT,
      "Hardware counters, mean per run; with --counters."},
-    {"trace", PRN_HERE_WITH(O, traced, trace_keys), PRN_IF_FLAG | PRN_ROW_DIRECT, "Its place in the last run."},
+    {"trace", PRN_HERE_WITH(O, traced, trace_keys), PRN_IF_FLAG | PRN_ROW_DIRECT, "Times and threads in the last run."},
     PRN_ERROR_KEY(operator),
     {0}};
 
@@ -278,27 +278,26 @@ static double nested_rate(const prn_at *at)
 }
 
 static const prn_key place_keys[] = {
-    {"index", PRN_AT(N, index), PRN_ALWAYS,
-     "Position in this list, in which a row stands behind the one it is inside of."},
-    {"owner", PRN_AT(N, owner), PRN_ALWAYS, "Index of the layer, or of the operator, around it all."},
+    {"index", PRN_AT(N, index), PRN_ALWAYS, "Position in this list; a row follows the row that contains it."},
+    {"owner", PRN_AT(N, owner), PRN_ALWAYS, "Index of the layer or operator that contains it, on the outermost level."},
     {"parent", PRN_AT(N, parent), PRN_IF_INDEX | PRN_OR_NULL,
-     "Index of the row of this list whose subgraph it stands in; null: the owner's."},
-    {"depth", PRN_AT(N, depth), PRN_LEAST_1, "Subgraphs around it."},
-    {"path", PRN_AT(N, path), PRN_ALWAYS, "Nodes and subgraphs around it, parted by ' > '."},
-    {"subgraph", PRN_AT(N, subgraph), PRN_ALWAYS, "Attribute that holds it, such as then_branch or body."},
+     "Index of the row whose subgraph contains it; null: the owner's subgraph."},
+    {"depth", PRN_AT(N, depth), PRN_LEAST_1, "Number of subgraphs around it."},
+    {"path", PRN_AT(N, path), PRN_ALWAYS, "Nodes and subgraphs around it, separated by ' > '."},
+    {"subgraph", PRN_AT(N, subgraph), PRN_ALWAYS, "Attribute with the subgraph, such as then_branch or body."},
     {"name", PRN_AT(N, name), PRN_ALWAYS, "Node name."},
     {"op", PRN_AT(N, op), PRN_ALWAYS, "Operator type."},
     {0}};
 
 static const prn_key nested_figure_keys[] = {
     {"executions", PRN_WITH(N, executions, executed), PRN_IF_FLAG,
-     "In the last run; absent: nothing ran, and the counts are of one execution."},
+     "Executions in the last run; absent: nothing ran, and the counts are of one execution."},
     {PRN_MORE(N, cost, traffic_keys)},
     {"time_ns", PRN_IN_WITH(N, time, measured, time_keys), PRN_IF_FLAG | PRN_OR_NULL | PRN_ROW_DIRECT,
-     "Per run, all executions together; null: executed by no operator.", .when = nested_timed},
-    {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE, "Of the operators' summed mean time.",
-     .when = nested_timed},
-    {"stopped", PRN_AT(N, cancelled), PRN_IF_SET, "The run that was cancelled was in it."},
+     "Time per run, all executions together; null: no operator executed it.", .when = nested_timed},
+    {"share", PRN_WITH(N, share, measured), PRN_IF_TOO | PRN_OR_NULL | PRN_SHARE,
+     "Share of the operators' summed mean time.", .when = nested_timed},
+    {"stopped", PRN_AT(N, cancelled), PRN_IF_SET, "true: the cancelled run stopped inside it."},
     {0}};
 
 const prn_key prn_nested_layer_keys[] = {
@@ -310,19 +309,19 @@ const prn_key prn_nested_layer_keys[] = {
     {"outputs", PRN_LIST(N, outputs, output_count), PRN_ROW_DIRECT, "In order."},
     {PRN_MORE_HERE(nested_figure_keys)},
     {"facts", PRN_AS(FACTS, N, cost), PRN_LENIENT,
-     "What describes the work: groups, kernel volume, axis length and others."},
+     "Description of the work: groups, kernel volume, axis length and others."},
     {"sources", PRN_LIST(N, sources, input_count), PRN_IF_LIST | PRN_COUNTED | PRN_NULLS | PRN_ROW_DIRECT,
      "Per input the index in this list of the row that makes it; null: it comes from elsewhere."},
     {"time_attributed", PRN_AT(N, time_attributed), PRN_LENIENT,
-     "Time is an estimate: a part of the operator's, by what each kind of work takes.",
+     "true: the time is an estimate: a part of the operator's, by the rates of each kind of work.",
      .if_row = PRN_FLAG(N, measured)},
     {"operator", PRN_AT(N, operator_index), PRN_IF_INDEX | PRN_OR_NULL,
      "Index in nested_operators of the one that executed it; null: none."},
     {0}};
 
 static const prn_key nested_trace_keys[] = {
-    {"start_ns", PRN_AT(N, trace_start_ns), PRN_ALWAYS, "When it began the last time, from the run's entry."},
-    {"time_ns", PRN_AT(N, trace_ns), PRN_ALWAYS, "All executions of the last run together."},
+    {"start_ns", PRN_AT(N, trace_start_ns), PRN_ALWAYS, "Start of its last execution, from the run's entry."},
+    {"time_ns", PRN_AT(N, trace_ns), PRN_ALWAYS, "Time of all executions in the last run together."},
     {0}};
 
 const prn_key prn_nested_operator_keys[] = {
@@ -331,12 +330,12 @@ const prn_key prn_nested_operator_keys[] = {
     {"backend", PRN_AT(N, backend), PRN_IF_SET | PRN_EMPTY, "Library or native."},
     {"dynamic", PRN_AT(N, dynamic), PRN_ALWAYS, "Shape known at run time only."},
     {"layers", PRN_LIST(N, layers, layer_count), PRN_LENIENT | PRN_ROW_DIRECT,
-     "Indices in nested_layers of what it stands for."},
+     "Indices in nested_layers of the rows that it executes."},
     {PRN_MORE_HERE(nested_figure_keys)},
     {"flops_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, "flops over the mean time; null: no time.",
      .if_row = PRN_FLAG(N, measured), .figure = nested_rate},
     {"trace", PRN_HERE_WITH(N, traced, nested_trace_keys), PRN_IF_FLAG | PRN_ROW_DIRECT,
-     "In the last run; absent: it did not run."},
+     "Executions in the last run; absent: it did not run."},
     {0}};
 
 /* ---- modules ---- */
@@ -394,15 +393,15 @@ static void read_children(prn_json_reader *j, const prn_json_value *object, cons
 const prn_key prn_module_keys[] = {
     {"path", PRN_AT(prony_module_row, path), PRN_ALWAYS, "Path; empty: the root."},
     {"type", PRN_AT(prony_module_row, type), PRN_IF_SET | PRN_EMPTY, "Guess from the name."},
-    {"macs", PRN_AT(prony_module_row, macs), PRN_ALWAYS, "With all modules below."},
-    {"flops", PRN_AT(prony_module_row, flops), PRN_ALWAYS, "With all modules below."},
-    {"parameters", PRN_AT(prony_module_row, parameters), PRN_ALWAYS, "With all modules below."},
-    {"count", PRN_AT(prony_module_row, count), PRN_ALWAYS, "By the counting preset, with all modules below.", .if_root = PRN_FLAG(prony_report, totals.counted)},
+    {"macs", PRN_AT(prony_module_row, macs), PRN_ALWAYS, "Sum with all modules below."},
+    {"flops", PRN_AT(prony_module_row, flops), PRN_ALWAYS, "Sum with all modules below."},
+    {"parameters", PRN_AT(prony_module_row, parameters), PRN_ALWAYS, "Sum with all modules below."},
+    {"count", PRN_AT(prony_module_row, count), PRN_ALWAYS, "Count by the counting preset, with all modules below.", .if_root = PRN_FLAG(prony_report, totals.counted)},
     {"layers", PRN_AT(prony_module_row, layers), PRN_OLD, "Layers in it and below."},
     {"nested_layers", PRN_AT(prony_module_row, nested_layers), PRN_IF_SET,
-     "Nodes in subgraphs of these layers; a module that such nodes alone name has 0 layers and their figures. Absent: none."},
+     "Nodes in subgraphs of these layers; a module that only such nodes name has 0 layers and their sums. Absent: none."},
     {"time_ns", PRN_AT(prony_module_row, time_ns), PRN_IF_FROM_0, "Mean per run, with all modules below, ns", .when = prn_at_stamped},
-    {"share", PRN_AT(prony_module_row, share), PRN_SHARE, "Of the operators' summed mean time.", .when = prn_at_stamped},
+    {"share", PRN_AT(prony_module_row, share), PRN_SHARE, "Share of the operators' summed mean time.", .when = prn_at_stamped},
     {"children", PRN_MADE(STRINGS), PRN_ALWAYS, "Paths of the modules directly below.", .write = write_children, .read = read_children},
     {0}};
 // clang-format on
@@ -411,7 +410,7 @@ const prn_key prn_module_keys[] = {
 
 #define P prony_parameter_row
 static const prn_key weight_keys[] = {
-    {"name", PRN_AT(P, name), PRN_ALWAYS, "Tensor name; empty: inside of a subgraph or attribute."},
+    {"name", PRN_AT(P, name), PRN_ALWAYS, "Tensor name; empty: inside a subgraph or attribute."},
     {"layer", PRN_AT(P, layer), PRN_ALWAYS, "Index of the first layer that uses it."},
     {"type", PRN_AS(DTYPE, P, dtype), PRN_IF_SET, "Element type as NumPy spells it."},
     {"shape", PRN_AS(SHAPE, P, shape), PRN_IF_SET, NULL},
@@ -423,21 +422,21 @@ static const prn_key weight_keys[] = {
 #undef P
 
 static const prn_key composite_keys[] = {
-    {"op", PRN_AT(prn_composite_row, op), PRN_ALWAYS, "The operator that the layers together are."},
+    {"op", PRN_AT(prn_composite_row, op), PRN_ALWAYS, "Operator that the layers form together."},
     {"layers", PRN_LIST(prn_composite_row, layers, layer_count), PRN_LENIENT | PRN_ROW_DIRECT,
-     "Their indices; the last carries the composite's count."},
+     "Their indices; the last one carries the composite's count."},
     {"macs", PRN_AT(prn_composite_row, cost.macs), PRN_ALWAYS, "Multiplications accumulated into a contraction's sum."},
-    {"facts", PRN_AS(FACTS, prn_composite_row, cost), PRN_LENIENT, "As for layers."},
+    {"facts", PRN_AS(FACTS, prn_composite_row, cost), PRN_LENIENT, "Same as for layers."},
     {0}};
 
 #define R prony_report
 const prn_key prn_rows_keys[] = {
-    {"layers", PRN_ROWS(R, layers, layer_count, prn_layer_keys), PRN_ALWAYS, "The model's own nodes."},
-    {"operators", PRN_ROWS(R, operators, operator_count, prn_operator_keys), PRN_ALWAYS, "The kernels that ran."},
+    {"layers", PRN_ROWS(R, layers, layer_count, prn_layer_keys), PRN_ALWAYS, "Nodes of the model."},
+    {"operators", PRN_ROWS(R, operators, operator_count, prn_operator_keys), PRN_ALWAYS, "Kernels that ran."},
     {"nested_layers", PRN_ROWS(R, nested_layers, nested_layer_count, prn_nested_layer_keys), PRN_IF_SET,
-     "Nodes in subgraphs, in no sum over layers; absent: there are none."},
+     "Nodes in subgraphs, in no sum over layers; absent: none."},
     {"nested_operators", PRN_ROWS(R, nested_operators, nested_operator_count, prn_nested_operator_keys), PRN_IF_SET,
-     "What ran in subgraphs, in no sum over operators; absent: nothing did."},
+     "Operators in subgraphs, in no sum over operators; absent: none."},
     {"modules", PRN_ROWS(R, modules, module_count, prn_module_keys), PRN_ALWAYS, "The module tree, parents first.",
      .write = keys_rows_write_modules},
     {"weights", PRN_ROWS(R, parameters, parameter_count, weight_keys), PRN_OLD | PRN_ROW_DIRECT_ROWS,

@@ -16,42 +16,43 @@ static void report_read_check_list(prn_json_reader *j, const char *key, const ui
                                    size_t bound)
 {
     for (size_t i = 0; i < count && list; i++)
-        if (list[i] != PRONY_NO_INDEX && list[i] >= bound) prn_json_bad(j, key, "element %zu leads to no row", i);
+        if (list[i] != PRONY_NO_INDEX && list[i] >= bound)
+            prn_json_bad(j, key, "element %zu refers to a missing row", i);
 }
 
 static void check_layer(prn_json_reader *j, const prony_report *r, size_t i)
 {
     const prony_layer_row *l = &r->layers[i];
-    if (l->index != i) prn_json_bad(j, "index", "%u is not its place", l->index);
+    if (l->index != i) prn_json_bad(j, "index", "%u does not match the row's position", l->index);
     if (l->operator_index != PRONY_NO_INDEX && l->operator_index >= r->operator_count)
-        prn_json_bad(j, "operator", "%u leads to no operator", l->operator_index);
+        prn_json_bad(j, "operator", "%u refers to a missing operator", l->operator_index);
     report_read_check_list(j, "sources", l->sources, l->input_count, r->layer_count);
 }
 
 static void check_operator(prn_json_reader *j, const prony_report *r, size_t i)
 {
     const prony_operator_row *o = &r->operators[i];
-    if (o->index != i) prn_json_bad(j, "index", "%u is not its place", o->index);
+    if (o->index != i) prn_json_bad(j, "index", "%u does not match the row's position", o->index);
     report_read_check_list(j, "layers", o->layers, o->layer_count, r->layer_count);
     if (o->kernel_best_operator && o->kernel_best_operator >= r->operator_count)
-        prn_json_bad(j, "kernel_best", "%u leads to no operator", o->kernel_best_operator);
-    if (o->worker < 0 || o->worker >= PRN_MOST_THREADS) prn_json_bad(j, "worker", "%d is no worker", o->worker);
+        prn_json_bad(j, "kernel_best", "%u refers to a missing operator", o->kernel_best_operator);
+    if (o->worker < 0 || o->worker >= PRN_MOST_THREADS) prn_json_bad(j, "worker", "there is no worker %d", o->worker);
     for (size_t t = 0; t < o->thread_share_count; t++)
         if (o->thread_shares[t].thread < 0 || o->thread_shares[t].thread >= PRN_MOST_THREADS)
-            prn_json_bad(j, "thread", "%d is no thread of a team", o->thread_shares[t].thread);
+            prn_json_bad(j, "thread", "there is no thread %d", o->thread_shares[t].thread);
 }
 
 static void check_weight(prn_json_reader *j, const prony_report *r, size_t i)
 {
     prony_parameter_row *p = &r->parameters[i];
-    if (p->layer >= r->layer_count) prn_json_bad(j, "layer", "%u leads to no layer", p->layer);
+    if (p->layer >= r->layer_count) prn_json_bad(j, "layer", "%u refers to a missing layer", p->layer);
     p->bits = p->elements * prn_dtype_bits(p->dtype); /* at most 2^53 times 128 */
 }
 
 static void check_composite(prn_json_reader *j, const prony_report *r, size_t i)
 {
     const prn_composite_row *c = &r->composites[i];
-    if (c->layer_count == 0) prn_json_bad(j, "layers", "a composite of no layers");
+    if (c->layer_count == 0) prn_json_bad(j, "layers", "a composite needs at least one layer");
     report_read_check_list(j, "layers", c->layers, c->layer_count, r->layer_count);
 }
 
@@ -60,13 +61,14 @@ static void check_place(prn_json_reader *j, const prony_nested_row *rows, size_t
 {
     const prony_nested_row *n = &rows[i],
                            *parent = n->parent != PRONY_NO_INDEX && n->parent < i ? &rows[n->parent] : NULL;
-    if (n->index != i) prn_json_bad(j, "index", "%u is not its place", n->index);
+    if (n->index != i) prn_json_bad(j, "index", "%u does not match the row's position", n->index);
     if (n->owner >= owners || (i && n->owner < rows[i - 1].owner))
-        prn_json_bad(j, "owner", "%u is no row, or not in order", n->owner);
+        prn_json_bad(j, "owner", "%u refers to a missing row, or is out of order", n->owner);
     if (n->parent != PRONY_NO_INDEX && (!parent || parent->owner != n->owner))
-        prn_json_bad(j, "parent", "%u is no row before it of the same owner", n->parent);
+        prn_json_bad(j, "parent", "%u is not an earlier row of the same owner", n->parent);
     if (n->depth > PRN_NESTED_DEPTH || n->depth != (parent ? parent->depth + 1 : 1))
-        prn_json_bad(j, "depth", "%u is not one more than its parent's, or above %d", n->depth, PRN_NESTED_DEPTH);
+        prn_json_bad(j, "depth", "%u is not one more than the parent's depth, or exceeds %d", n->depth,
+                     PRN_NESTED_DEPTH);
 }
 
 static void check_nested_layer(prn_json_reader *j, const prony_report *r, size_t i)
@@ -126,7 +128,7 @@ static void check_processes(prn_json_reader *j, const prony_report *r)
     prn_where where = prn_json_enter(j, "latency_ns", PRN_NO_ELEMENT);
     for (size_t i = 0; i < r->process_count; i++) {
         if (r->process_runs[i] == 0 || r->process_runs[i] > left)
-            prn_json_bad(j, "process_runs", "runs of each process are expected, %llu together",
+            prn_json_bad(j, "process_runs", "the runs of each process must be positive and sum to %llu",
                          (unsigned long long)r->latency.count);
         left -= r->process_runs[i];
     }
@@ -212,7 +214,7 @@ static void read_accuracy(prn_json_reader *j, const prn_json_value *root, prony_
     r->layer_errors = read_errors(j, root, "layers", r->layer_count);
     r->operator_errors = read_errors(j, root, "operators", r->operator_count);
     if (!r->layer_errors != !r->operator_errors)
-        prn_json_bad(j, "accuracy", "layers and operators do not both have errors");
+        prn_json_bad(j, "accuracy", "layers and operators must both have errors, or neither");
     for (size_t k = 0; k < r->accuracy.output_count && j->status == PRONY_OK; k++)
         ((prony_accuracy_output *)(uintptr_t)r->accuracy.outputs)[k].error.known = true;
     if (j->status == PRONY_OK) j->status = prn_report_judge_accuracy(r, j->error);

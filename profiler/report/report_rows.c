@@ -119,7 +119,7 @@ prony_status prony_report_add_evaluation(prony_report *report, const char *metri
 {
     if (!report || !metric || !report->evaluation_count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "prony_report_add_evaluation: an argument is NULL, or no evaluation is set");
+                        "prony_report_add_evaluation: an argument is NULL, or no evaluation was set");
     return prn_report_add_evaluation(report, metric, value, report->evaluations[0].samples, error);
 }
 

@@ -33,17 +33,17 @@ prony_status prn_select_init(prn_selection *selection, const prony_report *repor
     *selection = (prn_selection){.report = report};
     const char *sort = options->sort, *filter = options->filter;
     if (sort && !report_select_find_key(&selection->sort, sort, strlen(sort), PRN_KEY_INDEX, PRN_KEY_NAME))
-        return prn_fail(
-            error, PRONY_INVALID_ARGUMENT,
-            "sort key \"%s\": there are index, time, macs, madds, flops, special, int_ops, parameters, bytes, memory, "
-            "count, rate, intensity and name",
-            sort);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "unknown sort key \"%s\"; known: index, time, macs, madds, flops, special, int_ops, "
+                        "parameters, bytes, memory, count, rate, intensity and name",
+                        sort);
     if (!filter) return PRONY_OK;
     const char *equals = strchr(filter, '=');
     if (!equals || equals[1] == '\0')
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "filter \"%s\": KEY=GLOB is expected, such as op=Conv*", filter);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "filter \"%s\" needs KEY=GLOB, such as op=Conv*", filter);
     if (!report_select_find_key(&selection->filter, filter, (size_t)(equals - filter), PRN_KEY_NAME, PRN_KEY_KERNEL))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "filter key \"%.*s\": there are name, op, module and kernel",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "unknown filter key \"%.*s\"; known: name, op, module and kernel",
                         (int)(equals - filter < 200 ? equals - filter : 200), filter);
     selection->filtered = true;
     selection->glob = equals + 1;

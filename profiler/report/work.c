@@ -212,7 +212,7 @@ static prony_status check_layers(const prony_report *r, const prony_operator_row
     uint64_t sum = 0;
     for (size_t k = 0; k < row->layer_count; k++) {
         if (row->layers[k] >= r->layer_count)
-            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\" stands for layer %u of %zu", row->name,
+            return prn_fail(error, PRONY_INTERNAL, "operator \"%s\" refers to layer %u of %zu", row->name,
                             row->layers[k], r->layer_count);
         const prony_cost *cost = &r->layers[row->layers[k]].cost;
         if (!prn_add_u64(&sum, sum, cost->flops) || !prn_add_u64(&sum, sum, cost->int_ops))

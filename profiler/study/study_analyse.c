@@ -160,13 +160,13 @@ static prony_status fit_law(prony_study *s, prn_study_fit *fit, prony_error *err
         threads[count++] = prn_study_threads(c);
     }
     if ((fit->law == PRN_LAW_GUSTAFSON) != s->weak) {
-        fit->reason = s->weak ? "a law of a fixed amount of work, and here it grows with the threads"
-                              : "a law of work that grows with the threads, and here it is fixed";
+        fit->reason = s->weak ? "a law for a fixed amount of work, but here it grows with the threads"
+                              : "a law for work that grows with the threads, but here it is fixed";
         return PRONY_OK;
     }
     PRN_TRY(prn_law_fit_processes(&fit->fit, fit->law, threads, rates, count, error));
     if (!fit->fit.known)
-        fit->reason = prn_bump_printf(&s->results_pool, "not enough points to say: it takes %zu numbers of threads",
+        fit->reason = prn_bump_printf(&s->results_pool, "too few points: a fit needs %zu numbers of threads",
                                       prn_law_points(fit->law));
     return fit->fit.known || fit->reason ? PRONY_OK : prn_no_memory(error);
 }

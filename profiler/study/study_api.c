@@ -94,7 +94,7 @@ static prony_status check_model(const prony_study *study, const char *path, cons
     prn_model_hash(model->file, text);
     if (strcmp(text, was) == 0) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "%s is a study of another model: of %s with SHA-256 %.16s..., and %s has %.16s...", path,
+                    "%s studies another model: %s with SHA-256 %.16s..., but %s has %.16s...", path,
                     prn_report_title(study->manifest), was, model->file->name, text);
 }
 
@@ -159,7 +159,7 @@ prony_status prony_study_write(const prony_study *study, prony_format format, co
     PRN_TRY(prn_options_read(&own, sizeof own, options, "write options", error));
     options = &own;
     if (!study->analysed && format != PRONY_FORMAT_JSON && format != PRONY_FORMAT_CSV)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the study was not analysed (prony_study_analyse)");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "the study was not analysed; call prony_study_analyse first");
     switch (format) {
     case PRONY_FORMAT_TEXT:
         return prn_study_write_text(study, options, write, user, error);
@@ -174,7 +174,8 @@ prony_status prony_study_write(const prony_study *study, prony_format format, co
     case PRONY_FORMAT_MARKDOWN:
         return study_markdown(study, options, write, user, error);
     default:
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study is written as text, JSON, CSV, SVG, HTML or Markdown");
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "a study can be written as text, JSON, CSV, SVG, HTML or Markdown only");
     }
 }
 

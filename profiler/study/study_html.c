@@ -119,7 +119,7 @@ static void put_fits(prn_out *out, const prony_study *s)
     prn_out_text(out, "</tbody></table></div>");
     for (size_t i = 0; i < s->limit_count; i++) {
         prn_number_text text;
-        prn_out_format(out, "<p>This model cannot go beyond <b>%s</b> on %d processors of this machine: ",
+        prn_out_format(out, "<p>This model cannot exceed <b>%s</b> on %d processors of this machine: ",
                        prn_number_fixed(text, s->limits[i].speedup, 2), s->limits[i].processors);
         prn_out_xml(out, s->limits[i].why);
         prn_out_text(out, ".</p>");
@@ -156,7 +156,7 @@ static void study_html_put_losses(prn_out *out, const prony_study *s)
 /* Writes differences to the earlier study: manifest first, then configurations. */
 static void study_html_put_comparison(prn_out *out, const prony_study *s)
 {
-    prn_out_text(out, "<div class=\"panel wide\"><h2>Beside the earlier study</h2><ul>");
+    prn_out_text(out, "<div class=\"panel wide\"><h2>Compared with the earlier study</h2><ul>");
     for (size_t i = 0; i < s->manifest_difference_count; i++) {
         prn_out_text(out, "<li>");
         prn_out_xml(out, s->manifest_differences[i]);

@@ -29,7 +29,7 @@ static void read_part(prn_json_reader *j, const prn_json_value *array, prn_study
     for (const prn_json_value *e = prn_json_first(array); e && j->status == PRONY_OK; e = prn_json_next(e), i++)
         if (i < PART_FIGURES) (void)prn_json_element_i64(j, e, "operators", fields[i]);
     if (i != PART_FIGURES && j->status == PRONY_OK)
-        prn_json_bad(j, "operators", "%zu figures of an operator are expected, not %zu", PART_FIGURES, i);
+        prn_json_bad(j, "operators", "wanted %zu values of an operator, found %zu", PART_FIGURES, i);
 }
 
 static const prn_key operator_keys[] = {
@@ -39,7 +39,7 @@ static const prn_key operator_keys[] = {
     {"flops", PRN_AT(prn_study_operator, flops), PRN_ALWAYS, NULL},
     {"bytes", PRN_AT(prn_study_operator, bytes), PRN_ALWAYS, NULL},
     {"bf16_products", PRN_AT(prn_study_operator, bf16_products), PRN_IF_SET,
-     "Of bfloat16, that each product of float32 is made of."},
+     "bfloat16 matmuls that replace each float32 matmul."},
     {"on_path", PRN_AT(prn_study_operator, on_path), PRN_ALWAYS, "On the longest chain."},
     {0}};
 
@@ -86,8 +86,8 @@ static const prn_key configuration_keys[] = {
     {"baseline", PRN_AT(C, baseline), PRN_ALWAYS, NULL},
     {"again", PRN_AT(C, again), PRN_ALWAYS, "The baseline's second time."},
     {"beyond_quota", PRN_AT(C, beyond), PRN_ALWAYS, NULL},
-    {"samples", PRN_AT(C, samples), PRN_IF_SET, "Of a run."},
-    {"refused", PRN_AT(C, refused), PRN_IF_SET, "Why it cannot run."},
+    {"samples", PRN_AT(C, samples), PRN_IF_SET, "Samples per run."},
+    {"refused", PRN_AT(C, refused), PRN_IF_SET, "Reason why it cannot run."},
     {"operators", PRN_ROWS(C, operators, operator_count, operator_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, NULL},
     {0}};
 #undef C
@@ -96,16 +96,16 @@ static const prn_key plan_keys[] = {
     {"seed", PRN_AT(S, seed), PRN_ALWAYS, NULL},
     {"weak", PRN_AT(S, weak), PRN_ALWAYS, NULL},
     {"processes", PRN_AT(S, processes), PRN_LEAST_0, NULL},
-    {"runs", PRN_AT(S, runs), PRN_LEAST_0, "Of a process; 0: as many as `seconds` take, 5000 at most."},
+    {"runs", PRN_AT(S, runs), PRN_LEAST_0, "Runs per process; 0: as many as `seconds` allows, at most 5000."},
     {"seconds", PRN_AT(S, seconds), PRN_ALWAYS, NULL},
     {"warmup_runs", PRN_AT(S, warmup_runs), PRN_ALWAYS, "-1: detected."},
     {"budget_seconds", PRN_AT(S, budget_seconds), PRN_ALWAYS, "0: none."},
     {"usable_processors", PRN_AT(S, usable), PRN_LEAST_0, NULL},
-    {"arguments", PRN_LIST(S, arguments, argument_count), PRN_ALWAYS, "What else the processes were told."},
+    {"arguments", PRN_LIST(S, arguments, argument_count), PRN_ALWAYS, "Further options of the processes."},
     {"configurations", PRN_ROWS(S, configurations, configuration_count, configuration_keys), PRN_ALWAYS, NULL},
     {"order", PRN_LIST(S, order, order_count), PRN_ROW_DIRECT, "Configurations, in the order of the blocks."},
     {"order_nodes", PRN_LIST(S, order_nodes, order_node_count), PRN_OLD | PRN_ROW_DIRECT,
-     "Over nodes: the node of each block of `order`.", .if_root = PRN_FLAG(S, over_nodes)},
+     "Over nodes: node of each block of `order`.", .if_root = PRN_FLAG(S, over_nodes)},
     {0}};
 
 /* ---- blocks ---- */
@@ -160,7 +160,7 @@ static void read_parts(prn_json_reader *j, const prn_json_value *object, const p
     const prn_json_value *array = prn_json_get_array(j, object, key->name, false, &count);
     if (!array) return;
     if (count != study_keys_part_count(at)) {
-        prn_json_bad(j, key->name, "%zu of them; the configuration has %zu", count, study_keys_part_count(at));
+        prn_json_bad(j, key->name, "%zu elements, but the configuration has %zu", count, study_keys_part_count(at));
         return;
     }
     b->parts = prn_json_room(j, count, sizeof *b->parts);
@@ -172,13 +172,13 @@ static void read_parts(prn_json_reader *j, const prn_json_value *object, const p
 #define B prn_study_block
 static const prn_key block_keys[] = {
     {"configuration", PRN_AT(B, configuration), PRN_ALWAYS, NULL},
-    {"node", PRN_AT(B, node), PRN_OLD, "Over nodes: its index in `nodes`.", .if_root = PRN_FLAG(S, over_nodes)},
+    {"node", PRN_AT(B, node), PRN_OLD, "Over nodes: index in `nodes`.", .if_root = PRN_FLAG(S, over_nodes)},
     {"process", PRN_AT(B, process), PRN_LEAST_0, NULL},
     {"replica", PRN_AT(B, replica), PRN_IF_SET,
-     "Of the processes that ran at once; absent: the first. They follow one another."},
-    {"again", PRN_AT(B, again), PRN_ALWAYS, "Measured once more, because a block was disturbed."},
-    {"before", PRN_IN(B, before, state_keys), PRN_ROW_DIRECT, "The machine; what is absent could not be read."},
-    {"after", PRN_IN(B, after, state_keys), PRN_ROW_DIRECT, "The machine; what is absent could not be read."},
+     "Number among processes that ran at once; absent: the first. They follow one another."},
+    {"again", PRN_AT(B, again), PRN_ALWAYS, "true: measured again, because a block was disturbed."},
+    {"before", PRN_IN(B, before, state_keys), PRN_ROW_DIRECT, "State of the machine; absent values could not be read."},
+    {"after", PRN_IN(B, after, state_keys), PRN_ROW_DIRECT, "State of the machine; absent values could not be read."},
     {"cpu_ns", PRN_AT(B, cpu_ns), PRN_LEAST_0, NULL},
     {"others", PRN_AT(B, others), PRN_IF_NUMBER | PRN_DERIVED, "Share of the processors that other processes took."},
     {"steal", PRN_AT(B, steal), PRN_IF_NUMBER | PRN_DERIVED, NULL},
@@ -187,12 +187,11 @@ static const prn_key block_keys[] = {
     {"warmup_runs", PRN_AT(B, warmup_runs), PRN_LEAST_0, NULL, .when = study_keys_has_samples},
     {"warmup_detected", PRN_AT(B, warmup_detected), PRN_ALWAYS, NULL, .when = study_keys_has_samples},
     {"involuntary_switches", PRN_AT(B, involuntary_switches), PRN_LEAST_0, NULL, .when = study_keys_has_samples},
-    {"changes", PRN_AT(B, changes), PRN_DERIVED, "Of level among the samples.", .when = study_keys_has_samples},
+    {"changes", PRN_AT(B, changes), PRN_DERIVED, "Changes of level among the samples.", .when = study_keys_has_samples},
     {"samples_ns", PRN_LIST(B, samples_ns, sample_count), PRN_ROW_DIRECT | PRN_LEAST_0, NULL},
     {"operators", PRN_MADE(I64_SETS), PRN_ALWAYS,
-     "Each: time_ns (median), tasks, threads that took part, busy_ns of all, busy_ns of the busiest, wake_ns until the "
-     "others began; "
-     "tasks to wake_ns of the last traced run.",
+     "Per operator: time_ns (median), tasks, threads that took part, busy_ns of all, busy_ns of the busiest, wake_ns "
+     "until the others began; tasks to wake_ns are of the last traced run.",
      .when = study_keys_has_parts, .write = write_parts, .read = read_parts},
     {0}};
 #undef B
@@ -221,10 +220,10 @@ static double study_keys_rate_of(const prn_at *at)
 static const prn_key result_value_keys[] = {
     {"processes", PRN_AT(R, processes), PRN_ALWAYS, NULL},
     {"median_ns", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = study_keys_median_of},
-    {"ci95", PRN_TWO(R, ci95_ns), PRN_NULLS, "Of the median of processes."},
+    {"ci95", PRN_TWO(R, ci95_ns), PRN_NULLS, "Interval of the processes' median."},
     {"samples_per_second", PRN_MADE(DOUBLE), PRN_IF_NUMBER | PRN_OR_NULL, NULL, .figure = study_keys_rate_of},
     {"speedup", PRN_AT(R, speedup), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
-    {"speedup_ci95", PRN_TWO(R, speedup_ci95), PRN_NULLS, "Processes drawn anew."},
+    {"speedup_ci95", PRN_TWO(R, speedup_ci95), PRN_NULLS, "Interval from resampled processes."},
     {"efficiency", PRN_AT(R, efficiency), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
     {"efficiency_ci95", PRN_TWO(R, efficiency_ci95), PRN_NULLS, "As above."},
     {"karp_flatt", PRN_AT(R, karp_flatt), PRN_IF_NUMBER | PRN_OR_NULL,
@@ -240,15 +239,15 @@ static const prn_key result_keys[] = {
 #define P prn_study_replication
 static const prn_key replication_keys[] = {
     {"configuration", PRN_AT(P, configuration), PRN_ALWAYS, NULL},
-    {"single", PRN_AT(P, single), PRN_ALWAYS, "The configuration that it repeats."},
+    {"single", PRN_AT(P, single), PRN_ALWAYS, "Configuration with one replica."},
     {"replicas", PRN_AT(P, result.replicas), PRN_LEAST_1, NULL},
     {"rounds", PRN_AT(P, result.rounds), PRN_ALWAYS, NULL},
     {"samples_per_second", PRN_AT(P, result.samples_per_second), PRN_IF_NUMBER | PRN_OR_NULL,
-     "Of all replicas together; over nodes: of a node."},
-    {"ci95", PRN_TWO(P, result.ci95), PRN_NULLS, "Rounds drawn anew."},
+     "All replicas together; over nodes: of one node."},
+    {"ci95", PRN_TWO(P, result.ci95), PRN_NULLS, "Interval from resampled rounds."},
     {"speedup", PRN_AT(P, result.speedup), PRN_IF_NUMBER | PRN_OR_NULL, "Against one."},
     {"speedup_ci95", PRN_TWO(P, result.speedup_ci95), PRN_NULLS, "As above."},
-    {"efficiency", PRN_AT(P, result.efficiency), PRN_IF_NUMBER | PRN_OR_NULL, "The speed-up over the replicas."},
+    {"efficiency", PRN_AT(P, result.efficiency), PRN_IF_NUMBER | PRN_OR_NULL, "Speed-up over the number of replicas."},
     {"efficiency_ci95", PRN_TWO(P, result.efficiency_ci95), PRN_NULLS, "As above."},
     {0}};
 #undef P
@@ -260,11 +259,12 @@ static const char *law_name(const prn_at *at)
 
 #define G prn_study_replica_fit
 static const prn_key replica_fit_keys[] = {
-    {"configuration", PRN_AT(G, configuration), PRN_ALWAYS, "The single one."},
+    {"configuration", PRN_AT(G, configuration), PRN_ALWAYS, "Configuration with one replica."},
     {"law", PRN_MADE(STRING), PRN_ALWAYS, NULL, "amdahl|usl", .word = law_name},
-    {"known", PRN_AT(G, fit.known), PRN_ALWAYS, "Whether there were numbers of replicas enough."},
+    {"known", PRN_AT(G, fit.known), PRN_ALWAYS, "false: too few numbers of replicas."},
     {"alpha", PRN_AT(G, fit.alpha), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(G, fit.known)},
-    {"alpha_ci95", PRN_TWO(G, fit.alpha_ci95), PRN_NULLS, "Rounds drawn anew.", .if_row = PRN_FLAG(G, fit.known)},
+    {"alpha_ci95", PRN_TWO(G, fit.alpha_ci95), PRN_NULLS, "Interval from resampled rounds.",
+     .if_row = PRN_FLAG(G, fit.known)},
     {"beta", PRN_AT(G, fit.beta), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(G, fit.known)},
     {"beta_ci95", PRN_TWO(G, fit.beta_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(G, fit.known)},
     {"peak", PRN_AT(G, fit.peak), PRN_IF_NUMBER | PRN_OR_NULL,
@@ -323,13 +323,14 @@ static void read_node_manifest(prn_json_reader *j, const prn_json_value *object,
 #define N prn_study_node
 const prn_key prn_study_node_keys[] = {
     {"host_name", PRN_AT(N, host), PRN_ALWAYS, NULL},
-    {"usable_processors", PRN_AT(N, usable), PRN_LEAST_0, "Within the affinity mask and the quota."},
-    {"frequency_max_hz", PRN_AT(N, facts.frequency_max_hz), PRN_IF_SET, "Of the first processor."},
-    {"smt", PRN_AT(N, facts.smt), PRN_IF_SET, "The kernel's word: on, off, notsupported."},
+    {"usable_processors", PRN_AT(N, usable), PRN_LEAST_0, "Processors within the affinity mask and the quota."},
+    {"frequency_max_hz", PRN_AT(N, facts.frequency_max_hz), PRN_IF_SET, "Frequency of the first processor."},
+    {"smt", PRN_AT(N, facts.smt), PRN_IF_SET, "Kernel's word: on, off, notsupported."},
     {"microcode", PRN_AT(N, facts.microcode), PRN_IF_SET, NULL},
-    {"numa_memory_bytes", PRN_LIST(N, numa_memory_bytes, numa_count), PRN_OLD | PRN_ROW_DIRECT, "Of each NUMA node."},
-    {"network", PRN_AT(N, facts.network), PRN_IF_SET, "Interfaces whose speed the kernel knows."},
-    {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, "As the study's own.",
+    {"numa_memory_bytes", PRN_LIST(N, numa_memory_bytes, numa_count), PRN_OLD | PRN_ROW_DIRECT,
+     "Memory of each NUMA node."},
+    {"network", PRN_AT(N, facts.network), PRN_IF_SET, "Interfaces with a known speed."},
+    {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, "Same keys as the study's own.",
      .write = write_node_manifest, .read = read_node_manifest},
     {0}};
 #undef N
@@ -353,9 +354,9 @@ static const prn_key node_difference_keys[] = {
     {"verdict", PRN_AT(E, verdict), PRN_ALWAYS, NULL, "slower|faster|same|cannot tell"},
     {"ratio", PRN_AT(E, ratio), PRN_IF_NUMBER | PRN_OR_NULL,
      "Times of the node over the other nodes' median of the same configuration."},
-    {"interval", PRN_TWO(E, interval), PRN_NULLS, "Of the ratio, 95 %."},
-    {"p", PRN_AT(E, p), PRN_IF_NUMBER | PRN_OR_NULL, "Mann and Whitney, adjusted for the number of nodes (Holm)."},
-    {"worst_configuration", PRN_AT(E, worst), PRN_ALWAYS, "The one that deviates most.", .when = has_worst},
+    {"interval", PRN_TWO(E, interval), PRN_NULLS, "95 % interval of ratio."},
+    {"p", PRN_AT(E, p), PRN_IF_NUMBER | PRN_OR_NULL, "Mann-Whitney test, adjusted for the number of nodes (Holm)."},
+    {"worst_configuration", PRN_AT(E, worst), PRN_ALWAYS, "Configuration that deviates most.", .when = has_worst},
     {"worst_ratio", PRN_AT(E, worst_ratio), PRN_IF_NUMBER, NULL},
     {"manifest", PRN_LIST(E, manifest, manifest_count), PRN_ALWAYS, "Facts in which the node differs from most nodes."},
     {0}};
@@ -383,10 +384,11 @@ static bool fits_usl(const prn_at *at)
 static const prn_key fit_keys[] = {
     {"group", PRN_AT(F, group), PRN_ALWAYS, NULL},
     {"over", PRN_MADE(STRING), PRN_ALWAYS, NULL, "intra_op_threads|inter_op_threads", .word = study_keys_over},
-    {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Why there is no fit.", .word = study_keys_no_fit},
+    {"reason", PRN_MADE(STRING), PRN_OR_NULL, "Reason for the missing fit.", .word = study_keys_no_fit},
     {"scale", PRN_AT(F, fit.scale), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
     {"alpha", PRN_AT(F, fit.alpha), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known)},
-    {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Processes drawn anew.", .if_row = PRN_FLAG(F, fit.known)},
+    {"alpha_ci95", PRN_TWO(F, fit.alpha_ci95), PRN_NULLS, "Interval from resampled processes.",
+     .if_row = PRN_FLAG(F, fit.known)},
     {"beta", PRN_AT(F, fit.beta), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(F, fit.known), .when = fits_usl},
     {"beta_ci95", PRN_TWO(F, fit.beta_ci95), PRN_NULLS, "As above.", .if_row = PRN_FLAG(F, fit.known),
      .when = fits_usl},
@@ -446,7 +448,7 @@ static const prn_key loss_keys[] = {
     {"op", PRN_MADE(STRING), PRN_ALWAYS, NULL, .write = write_op},
     {"time_ns", PRN_AT(L, time_ns), PRN_ALWAYS, NULL},
     {"serial_ns", PRN_AT(L, serial_ns), PRN_ALWAYS, NULL},
-    {"lost_ns", PRN_AT(L, lost_ns), PRN_ALWAYS, "Beyond an even share of the serial time."},
+    {"lost_ns", PRN_AT(L, lost_ns), PRN_ALWAYS, "Loss against an even share of the serial time."},
     {"efficiency", PRN_AT(L, efficiency), PRN_ALWAYS, NULL},
     {"reason", PRN_AT(L, reason), PRN_ALWAYS, NULL},
     {0}};
@@ -463,7 +465,7 @@ static const prn_key quality_keys[] = {
     {"verdict", PRN_AT(Q, verdict), PRN_ALWAYS, NULL, "good|fair|poor"},
     {"aa", PRN_AT(Q, aa), PRN_ALWAYS, NULL, "same|different|cannot tell|not measured"},
     {"aa_ratio", PRN_AT(Q, aa_ratio), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
-    {"aa_ci95", PRN_TWO(Q, aa_ci95), PRN_NULLS, "Of the ratio."},
+    {"aa_ci95", PRN_TWO(Q, aa_ci95), PRN_NULLS, "95 % interval of aa_ratio."},
     {"blocks", PRN_AT(Q, blocks), PRN_ALWAYS, NULL},
     {"disturbed_blocks", PRN_AT(Q, disturbed), PRN_ALWAYS, NULL},
     {"failed_blocks", PRN_AT(Q, failed), PRN_ALWAYS, NULL},
@@ -476,11 +478,11 @@ static const prn_key quality_keys[] = {
 static const prn_key difference_keys[] = {
     {"configuration", PRN_AT(D, configuration), PRN_ALWAYS, NULL},
     {"same_within", PRN_AT(D, within), PRN_IF_NUMBER,
-     "The smallest margin of the ratio by which the two are the same; absent: none is known."},
+     "Smallest margin of the ratio within which both are the same; absent: unknown."},
     {"verdict", PRN_AT(D, verdict), PRN_ALWAYS, NULL, "same|different|cannot tell"},
     {"effect", PRN_AT(D, ratio), PRN_IF_NUMBER | PRN_OR_NULL, "Ratio of the medians, this study over the earlier one."},
-    {"interval", PRN_TWO(D, interval), PRN_NULLS, "Of the ratio, 95 %."},
-    {"p", PRN_AT(D, p), PRN_IF_NUMBER | PRN_OR_NULL, "Mann and Whitney, of the processes."},
+    {"interval", PRN_TWO(D, interval), PRN_NULLS, "95 % interval of effect."},
+    {"p", PRN_AT(D, p), PRN_IF_NUMBER | PRN_OR_NULL, "Mann-Whitney test on the processes."},
     {"earlier_median_ns", PRN_AT(D, earlier_ns), PRN_IF_NUMBER | PRN_OR_NULL, NULL},
     {"why", PRN_AT(D, why), PRN_ALWAYS, NULL},
     {0}};
@@ -577,32 +579,31 @@ static bool has_date(const prn_at *at)
 
 // clang-format off
 const prn_key prn_study_keys[] = {
-    {"created", PRN_MADE(STRING), PRN_DERIVED, "When it was begun, in UTC (ISO 8601).", .when = has_date, .write = write_created},
+    {"created", PRN_MADE(STRING), PRN_DERIVED, "Start of the study, in UTC (ISO 8601).", .when = has_date, .write = write_created},
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
     {"environment", PRN_IN(S, environment, environment_keys), PRN_OLD, "What surrounded the study, beyond the manifest.",
-     .if_root = PRN_FLAG(S, environment.known), .read = read_environment},
-    {"nodes", PRN_ROWS(S, nodes, node_count, prn_study_node_keys), PRN_OLD, "Of the cluster; absent: one machine.",
+     .if_root = PRN_FLAG(S, environment.known), .read = read_environment},    {"nodes", PRN_ROWS(S, nodes, node_count, prn_study_node_keys), PRN_OLD, "Nodes of the cluster; absent: one machine.",
      .if_root = PRN_FLAG(S, over_nodes), .read = read_nodes},
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
-    {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "In the order in which they were measured.", .read = read_blocks},
+    {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "Blocks in the order of measurement.", .read = read_blocks},
     {"results", PRN_ROWS(S, results, configuration_count, result_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
-    {"replicas", PRN_ROWS(S, replications, replication_count, replication_keys), PRN_DERIVED, "Throughput of replicas beside that of one.",
+    {"replicas", PRN_ROWS(S, replications, replication_count, replication_keys), PRN_DERIVED, "Throughput of several replicas relative to one.",
      .if_root = PRN_FLAG(S, analysed), .when = has_replicas},
     {"replica_fits", PRN_ROWS(S, replica_fits, replica_fit_count, replica_fit_keys), PRN_DERIVED, "Laws over the number of replicas.",
      .if_root = PRN_FLAG(S, analysed), .when = has_replicas},
-    {"node_results", PRN_ROWS(S, node_results, node_result_count, node_result_keys), PRN_DERIVED, "Of each node, as `results`.",
+    {"node_results", PRN_ROWS(S, node_results, node_result_count, node_result_keys), PRN_DERIVED, "Results of each node, with the keys of `results`.",
      .if_root = PRN_FLAG(S, analysed), .when = has_nodes},
     {"node_differences", PRN_ROWS(S, node_differences, node_difference_count, node_difference_keys), PRN_DERIVED,
-     "Each node beside all others.", .if_root = PRN_FLAG(S, analysed), .when = has_nodes},
+     "Each node compared with all others.", .if_root = PRN_FLAG(S, analysed), .when = has_nodes},
     {"fits", PRN_HERE(law_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
     {"operators", PRN_ROWS(S, losses, loss_count, loss_keys), PRN_DERIVED | PRN_ROW_DIRECT_ROWS, "By configuration, largest loss first.",
      .if_root = PRN_FLAG(S, analysed)},
     {"limits", PRN_ROWS(S, limits, limit_count, limit_keys), PRN_DERIVED | PRN_ROW_DIRECT_ROWS, NULL, .if_root = PRN_FLAG(S, analysed)},
     {"quality", PRN_IN(S, quality, quality_keys), PRN_DERIVED, NULL, .if_root = PRN_FLAG(S, analysed)},
-    {"statement", PRN_MADE(STRING), PRN_ALWAYS, "How it was measured, for a paper.", .if_root = PRN_FLAG(S, analysed), .write = write_statement},
+    {"statement", PRN_MADE(STRING), PRN_ALWAYS, "Description of the measurement, for a paper.", .if_root = PRN_FLAG(S, analysed), .write = write_statement},
     {"comparison", PRN_ROWS(S, differences, difference_count, difference_keys), PRN_DERIVED | PRN_ROW_DIRECT_ROWS, "With --repeat.",
      .if_root = PRN_FLAG(S, compared)},
     {"manifest_differences", PRN_LIST(S, manifest_differences, manifest_difference_count), PRN_DERIVED,
-     "With --repeat: what differs between the machines.", .if_root = PRN_FLAG(S, compared)},
+     "With --repeat: differences between the machines.", .if_root = PRN_FLAG(S, compared)},
     {0}};
 // clang-format on

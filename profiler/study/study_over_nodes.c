@@ -181,21 +181,10 @@ static prony_status adjust_for_nodes(prony_study *s, prony_error *error)
 /* ---- manifests ---- */
 
 enum { NODE_FACTS = 15, NODE_FACT_BYTES = 160 };
-static const char *const fact_names[NODE_FACTS] = {"processor",
-                                                   "instructions used",
-                                                   "processors",
-                                                   "usable processors",
-                                                   "cores that can be used",
-                                                   "memory",
-                                                   "NUMA nodes",
-                                                   "governor",
-                                                   "maximum frequency",
-                                                   "SMT",
-                                                   "microcode",
-                                                   "system",
-                                                   "libraries",
-                                                   "network",
-                                                   "commit"};
+static const char *const fact_names[NODE_FACTS] = {
+    "processor", "instructions used", "processors", "usable processors", "usable cores", "memory",    "NUMA nodes",
+    "governor",  "maximum frequency", "SMT",        "microcode",         "system",       "libraries", "network",
+    "commit"};
 
 static void fact_text(const prn_study_node *n, size_t fact, char text[NODE_FACT_BYTES])
 {

@@ -26,7 +26,7 @@ static prony_status study_plan_add(prony_study *s, prn_study_configuration c, pr
             return PRONY_OK;
     }
     if (s->configuration_count == PRN_STUDY_MOST_CONFIGURATIONS)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study may have %d configurations",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study has at most %d configurations",
                         PRN_STUDY_MOST_CONFIGURATIONS);
     s->configurations[s->configuration_count++] = c;
     return PRONY_OK;
@@ -38,7 +38,7 @@ static prony_status add_threads(prony_study *s, const prony_study_options *o, pr
 {
     if (intra == 0) intra = s->usable / (inter > 0 ? inter : 1) > 0 ? s->usable / inter : 1;
     if (intra < 1 || inter < 1 || intra > 1024 || inter > 1024)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%lld threads and %lld workers: numbers from 1 to 1024",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "%lld threads and %lld workers: both must be from 1 to 1024",
                         (long long)intra, (long long)inter);
     base.intra_op = (int)intra;
     base.inter_op = (int)inter;
@@ -51,7 +51,7 @@ static prony_status add_threads(prony_study *s, const prony_study_options *o, pr
     for (size_t i = 0; i < o->replica_count; i++) {
         prn_study_configuration many = base;
         if (o->replicas[i] < 1 || o->replicas[i] > PRN_STUDY_MOST_REPLICAS)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%lld replicas: numbers from 1 to %d",
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "%lld replicas: must be from 1 to %d",
                             (long long)o->replicas[i], PRN_STUDY_MOST_REPLICAS);
         if (o->replicas[i] == 1) continue;
         many.replicas = (int)o->replicas[i];
@@ -79,8 +79,7 @@ static prony_status study_plan_add_group(prony_study *s, const prony_study_optio
     PRN_TRY(add_threads(s, o, base, 1, 1, error));
     for (size_t y = 0; y < count; y++) {
         if (workers[y] < 1)
-            return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                            "a study needs numbers of workers, not what a plan would choose");
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "a study needs a number of workers, not auto");
         if (o->intra_op_count == 0) PRN_TRY(add_default_threads(s, o, base, workers[y], error));
         for (size_t x = 0; x < o->intra_op_count; x++)
             PRN_TRY(add_threads(s, o, base, o->intra_op[x], workers[y], error));
@@ -151,7 +150,7 @@ static prony_status study_plan_fill(prony_study *s, const prony_study_options *o
     if (o->processes < 0 || o->processes > PRN_STUDY_MOST_PROCESSES || o->runs < 0 || !(o->seconds >= 0) ||
         !(o->budget_seconds >= 0))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "study options: a number is negative, or there are more than %d processes",
+                        "study options: numbers must not be negative, processes not above %d",
                         PRN_STUDY_MOST_PROCESSES);
     s->seed = o->seed;
     s->weak = o->weak;

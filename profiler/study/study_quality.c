@@ -136,8 +136,7 @@ static void note_nodes(prony_study *s, const char **notes)
         if (strcmp(d->verdict, "slower") == 0 || strcmp(d->verdict, "faster") == 0)
             study_quality_note(
                 s, notes,
-                "node %s is %s: its runs take %.2f times as long as those of the other nodes (95 %%: %.2f to %.2f), "
-                "%.2f "
+                "node %s is %s: its runs take %.2f times as long as the other nodes' (95 %%: %.2f to %.2f), %.2f "
                 "times on %s%s%s",
                 name, d->verdict, d->ratio, d->interval[0], d->interval[1], d->worst_ratio,
                 prn_study_label(s, d->worst, label), *facts ? "; " : "", facts);
@@ -170,19 +169,19 @@ prony_status prn_study_judge_data(prony_study *s, prony_error *error)
     note_nodes(s, notes);
     if (few)
         study_quality_note(s, notes,
-                           "%zu of %zu configurations have fewer than 5 processes: their intervals say little", few,
+                           "%zu of %zu configurations have fewer than 5 processes: their intervals are unreliable", few,
                            s->configuration_count);
     if (q->disturbed)
         study_quality_note(s, notes,
-                           "%zu of %zu blocks were disturbed; others took %.0f %% of the processors in the mean",
+                           "%zu of %zu blocks were disturbed; others used %.0f %% of the processors on average",
                            q->disturbed, q->blocks, 100 * others);
-    if (q->failed) study_quality_note(s, notes, "%zu processes failed; what they said is in the file", q->failed);
-    if (unsteady) study_quality_note(s, notes, "%zu processes were not seen to reach a steady state", unsteady);
+    if (q->failed) study_quality_note(s, notes, "%zu processes failed; the file holds their messages", q->failed);
+    if (unsteady) study_quality_note(s, notes, "%zu processes reached no detectable steady state", unsteady);
     if (beyond)
         study_quality_note(
             s, notes,
-            "%zu configurations have more threads than the %d processors that can be used here (marked !); the laws "
-            "are fitted without them",
+            "%zu configurations have more threads than the %d usable processors (marked !); the fitted laws leave "
+            "them out",
             beyond, s->usable);
     for (size_t i = 0; i < s->configuration_count; i++) {
         char label[PRN_STUDY_LABEL_BYTES];
@@ -193,8 +192,8 @@ prony_status prn_study_judge_data(prony_study *s, prony_error *error)
     if (!s->manifest->has_roof)
         study_quality_note(
             s, notes,
-            "the roofs of this machine are not known (`prony machine`): no reason is a bandwidth, and the limit "
-            "leaves it out");
+            "the roofs of this machine are not known (run `prony machine`): no reason is a bandwidth, and the limit "
+            "ignores it");
     return PRONY_OK;
 }
 
@@ -245,8 +244,8 @@ static prony_status compare_manifests(prony_study *s, const prony_study *earlier
     differ(s, out, "processor", m->cpu_model, n->cpu_model);
     differ(s, out, "instructions used", a->isa_used, b->isa_used);
     differ_number(s, out, "processors", m->cpu_count, n->cpu_count);
-    differ_number(s, out, "cores that can be used", m->physical_cores, n->physical_cores);
-    differ_number(s, out, "quota of processors", m->quota_cpus, n->quota_cpus);
+    differ_number(s, out, "usable cores", m->physical_cores, n->physical_cores);
+    differ_number(s, out, "processor quota", m->quota_cpus, n->quota_cpus);
     differ_number(s, out, "memory", (double)m->total_memory_bytes, (double)n->total_memory_bytes);
     differ(s, out, "governor", m->governor, n->governor);
     differ(s, out, "system", m->os_release, n->os_release);
@@ -305,7 +304,7 @@ static prony_status compare_configuration(prony_study *s, const prony_study *ear
              : disturbed              ? "blocks were disturbed"
              : test.verdict == PRN_CANNOT_TELL
                  ? (second.count < 5 || first.count < 5 ? "too few processes" : "the interval is too wide")
-                 : "beyond what the baseline differs from itself";
+                 : "larger than the A/A noise";
     if (disturbed && test.verdict == PRN_DIFFERENT) {
         d->verdict = "cannot tell";
         d->why = "differs, but blocks were disturbed";
@@ -349,15 +348,13 @@ static const char *node_statement(const prony_study *s, prn_bump *pool)
     for (size_t n = 0; n < s->node_count && n < 16 && names; n++)
         names = prn_bump_printf(pool, "%s%s%s", names, n ? "; " : "", prn_study_node_label(s, n, label));
     return names ? prn_bump_printf(pool,
-                                   " Measured on %zu nodes (%s%s), whose descriptions are in the file; the machine "
-                                   "above is the first. Each "
-                                   "round of the order holds every configuration on every node. Results over nodes are "
-                                   "medians of the "
-                                   "nodes' medians; their intervals %s.",
+                                   " Measured on %zu nodes (%s%s), described in the file; the machine above is the "
+                                   "first. Each round of the order holds every configuration on every node. Results "
+                                   "over nodes are medians of the nodes' medians; their intervals %s.",
                                    s->node_count, names, s->node_count > 16 ? "; ..." : "",
                                    s->node_count >= PRN_STUDY_FEWEST_NODES
-                                       ? "draw nodes, then processes of each node; fitted laws draw nodes"
-                                       : "draw processes alone, since there are fewer than 3 nodes")
+                                       ? "resample nodes, then processes of each node; fitted laws resample nodes"
+                                       : "resample processes only, since there are fewer than 3 nodes")
                  : NULL;
 }
 
@@ -383,14 +380,11 @@ const char *prn_study_statement(const prony_study *s, prn_bump *pool)
     return prn_bump_printf(
         pool,
         "Measured with Prony %s (%s; %s) on %s, %d logical processors, %d usable%s, %s %s, governor %s. Model %s, "
-        "SHA-256 %.64s. "
-        "%zu configurations in %d fresh processes each%s, in a random interleaved order (seed %llu), %s %s. %s "
-        "scaling; "
-        "the baseline "
-        "is one thread without a pool or queue, measured twice (ratio %.4g). Medians over processes with 95 %% "
-        "percentile "
-        "bootstrap intervals that draw processes anew, widened for their number (Hesterberg 2015). Data quality: %s "
-        "(%zu of %zu blocks disturbed).%s Repeat with: %s scale MODEL --repeat STUDY.json",
+        "SHA-256 %.64s. %zu configurations in %d fresh processes each%s, in a random interleaved order (seed %llu), %s "
+        "%s. %s scaling; the baseline is one thread without a pool or queue, measured twice (ratio %.4g). Medians over "
+        "processes with 95 %% percentile bootstrap intervals that resample processes, widened for their number "
+        "(Hesterberg 2015). Data quality: %s (%zu of %zu blocks disturbed).%s Repeat with: %s scale MODEL --repeat "
+        "STUDY.json",
         system->prony_version ? system->prony_version : PRONY_VERSION,
         system->git_commit && *system->git_commit ? system->git_commit : "no commit known", system->libraries,
         m->cpu_model, m->cpu_count, s->usable, quota, m->os, m->os_release, *m->governor ? m->governor : "not readable",

@@ -7,7 +7,7 @@ static void check_plan(prn_json_reader *j, const prony_study *s)
 {
     prn_where where = prn_json_enter(j, "plan", PRN_NO_ELEMENT);
     if (s->configuration_count == 0 || s->configuration_count > PRN_STUDY_MOST_CONFIGURATIONS)
-        prn_json_bad(j, "configurations", "%zu of them; 1 to %d are possible", s->configuration_count,
+        prn_json_bad(j, "configurations", "%zu elements; wanted 1 to %d", s->configuration_count,
                      PRN_STUDY_MOST_CONFIGURATIONS);
     if (s->processes < 1 || s->processes > PRN_STUDY_MOST_PROCESSES || s->usable < 1 || s->runs < 0 ||
         !(s->seconds > 0) || !(s->budget_seconds >= 0))
@@ -18,27 +18,26 @@ static void check_plan(prn_json_reader *j, const prony_study *s)
         if (c->intra_op < 1 || c->intra_op > 1024 || c->inter_op < 1 || c->inter_op > 1024 || c->batch < 0 ||
             c->replicas < 0 || c->replicas > PRN_STUDY_MOST_REPLICAS || c->samples < 0 ||
             c->group >= PRN_STUDY_MOST_CONFIGURATIONS)
-            prn_json_bad(j, "intra_op_threads", "a configuration of %d x %d threads, batch %lld, is none", c->inter_op,
+            prn_json_bad(j, "intra_op_threads", "invalid configuration: %d x %d threads, batch %lld", c->inter_op,
                          c->intra_op, (long long)c->batch);
         prn_json_leave(j, row);
     }
     for (size_t i = 0; i < s->order_count && j->status == PRONY_OK; i++)
-        if (s->order[i] >= s->configuration_count)
-            prn_json_bad(j, "order", "there is no configuration %u", s->order[i]);
+        if (s->order[i] >= s->configuration_count) prn_json_bad(j, "order", "unknown configuration %u", s->order[i]);
     prn_json_leave(j, where);
 }
 
 static void check_nodes(prn_json_reader *j, const prony_study *s)
 {
     if (s->node_count > PRN_STUDY_MOST_NODES)
-        prn_json_bad(j, "nodes", "%zu of them; at most %d are possible", s->node_count, PRN_STUDY_MOST_NODES);
+        prn_json_bad(j, "nodes", "%zu elements; wanted at most %d", s->node_count, PRN_STUDY_MOST_NODES);
     for (size_t i = 0; i < s->node_count && j->status == PRONY_OK; i++)
         if (s->nodes[i].usable < 1) prn_json_bad(j, "nodes", "node %zu has no usable processors", i);
     if (j->status == PRONY_OK && s->order_node_count != (s->node_count ? s->order_count : 0))
-        prn_json_bad(j, "plan.order_nodes", "%zu elements, and the order has %zu", s->order_node_count, s->order_count);
+        prn_json_bad(j, "plan.order_nodes", "%zu elements, but the order has %zu", s->order_node_count, s->order_count);
     for (size_t i = 0; i < s->order_node_count && j->status == PRONY_OK; i++)
         if (s->order_nodes[i] >= s->node_count)
-            prn_json_bad(j, "plan.order_nodes", "there is no node %u", s->order_nodes[i]);
+            prn_json_bad(j, "plan.order_nodes", "unknown node %u", s->order_nodes[i]);
 }
 
 static void check_blocks(prn_json_reader *j, prony_study *s)
@@ -47,13 +46,13 @@ static void check_blocks(prn_json_reader *j, prony_study *s)
         prn_study_block *b = &s->blocks[i];
         prn_where where = prn_json_enter(j, "blocks", i);
         if (b->node >= prn_study_node_total(s))
-            prn_json_bad(j, "node", "there is no node %zu", b->node);
+            prn_json_bad(j, "node", "unknown node %zu", b->node);
         else if (b->configuration >= s->configuration_count)
-            prn_json_bad(j, "configuration", "there is none of number %zu", b->configuration);
+            prn_json_bad(j, "configuration", "unknown configuration %zu", b->configuration);
         else if (!prn_study_round_is_whole(s, i))
-            prn_json_bad(j, "replica", "the round of this block is not whole: replica %d", b->replica);
+            prn_json_bad(j, "replica", "this block's round is incomplete: replica %d", b->replica);
         else if (!b->failure && b->sample_count == 0)
-            prn_json_bad(j, "samples_ns", "a block without samples says why it failed");
+            prn_json_bad(j, "samples_ns", "a block without samples must say why it failed");
         else
             prn_study_judge_block(b);
         prn_json_leave(j, where);

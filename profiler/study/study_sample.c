@@ -104,7 +104,7 @@ static void keep_operators(prn_json_reader *j, const prony_study *s, const prn_s
     if (count == 0) return;
     if (c->operators && c->operator_count != count && s->node_count) return; /* a node with other instruction sets */
     if (c->operators && c->operator_count != count) {
-        prn_json_bad(j, "operators", "%zu operators, where other processes of this configuration had %zu", count,
+        prn_json_bad(j, "operators", "%zu operators, but other processes of this configuration had %zu", count,
                      c->operator_count);
         return;
     }
@@ -180,7 +180,7 @@ static prony_status study_sample_add_block(prony_study *s, size_t node, const pr
     if (!s || !task || !process || (!process->sample && !process->failure) ||
         task->configuration >= s->configuration_count || node >= prn_study_node_total(s))
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "prony_study_add: an argument is NULL, or no task of this study");
+                        "prony_study_add: an argument is NULL, or the task is not from this study");
     if (!PRN_GROW(s->blocks, s->block_capacity, s->block_count + 1)) return prn_no_memory(error);
     prn_study_block *b = &s->blocks[s->block_count];
     *b = (prn_study_block){.configuration = task->configuration,
@@ -213,11 +213,11 @@ prony_status prony_study_add_replicas(prony_study *s, size_t node, const prony_s
 {
     if (!s || !task || !processes || task->configuration >= s->configuration_count || count < 1)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "prony_study_add: an argument is NULL, or no task of this study");
+                        "prony_study_add: an argument is NULL, or the task is not from this study");
     for (size_t i = 0; i < count; i++)
         if (processes[i].failure) return study_sample_add_block(s, node, task, &processes[i], 0, error);
     if (count != (size_t)prn_study_replicas(&s->configurations[task->configuration]))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_add: %zu processes, and the configuration has %d",
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_study_add: %zu processes, but the configuration has %d",
                         count, prn_study_replicas(&s->configurations[task->configuration]));
     const size_t begin = s->block_count;
     for (size_t i = 0; i < count; i++) {

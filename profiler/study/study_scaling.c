@@ -184,15 +184,15 @@ static const char *why_of(prony_study *s, const floor_sums *f, bool workers)
         const char *words;
     } causes[] = {{f->uncut, "is in operators that one thread runs alone"},
                   {f->roof, "is bound by the roof of memory or arithmetic of all processors"},
-                  {f->few, "is in operators cut into fewer pieces than there are processors"}};
-    if (workers) return prn_bump_printf(&s->results_pool, "the longest chain of operators takes that long");
+                  {f->few, "is in operators with fewer tasks than processors"}};
+    if (workers) return prn_bump_printf(&s->results_pool, "is the longest chain of operators");
     for (size_t i = 0; i < 3; i++) {
         if (causes[i].lost < 0.005 * f->serial) continue;
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%.0f %% of the serial time %s", used ? "; " : "",
                                  100 * causes[i].lost / f->serial, causes[i].words);
         if (used >= sizeof text) break;
     }
-    return prn_bump_printf(&s->results_pool, "%s", *text ? text : "nothing but the number of processors bounds it");
+    return prn_bump_printf(&s->results_pool, "%s", *text ? text : "only the number of processors limits it");
 }
 
 /* The bound is the serial time over the least remaining time: with several workers the critical path or an even share,

@@ -19,7 +19,7 @@ static prony_status study_nodes_read_node(prony_study *s, size_t index, const ch
     const char *wanted = s->manifest->model.sha256, *found = node->manifest->model.sha256;
     if (!wanted || !found || strcmp(wanted, found) == 0) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "node %zu (%.120s) has another model file: SHA-256 %.16s..., and the study is of %.16s...", index,
+                    "node %zu (%.120s) has another model file: SHA-256 %.16s..., but the study has %.16s...", index,
                     node->host, found, wanted);
 }
 

@@ -66,7 +66,8 @@ static void draw_square(prn_out *out, double x, double y, const char *color, con
     prn_svg_rect(out, x - 2, y - 2, 4, 4, "#ffffff", tip);
 }
 
-static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y, bool efficiency)
+static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y,
+                                  bool efficiency)
 {
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *c = &s->configurations[i];
@@ -75,7 +76,8 @@ static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_
         char label[PRN_STUDY_LABEL_BYTES], tip[200];
         double at = prn_axis_at(x, prn_study_threads(c)) + (c->again ? 9 : c->inter_op > 1 ? -9 : 0), ends[2];
         if (!isfinite(study_svg_value_of(r, efficiency, -1))) continue;
-        for (int end = 0; end < 2; end++) ends[end] = fmin(fmax(study_svg_value_of(r, efficiency, end), y->low), y->high);
+        for (int end = 0; end < 2; end++)
+            ends[end] = fmin(fmax(study_svg_value_of(r, efficiency, end), y->low), y->high);
         prn_number_text number;
         snprintf(tip, sizeof tip, "%s: %s", prn_study_label(s, i, label),
                  prn_number_fixed(number, study_svg_value_of(r, efficiency, -1), 3));
@@ -187,7 +189,8 @@ static void draw_operators(prn_out *out, const prony_study *s)
              shown == PRONY_NO_INDEX ? "" : ", on ", shown == PRONY_NO_INDEX ? "" : prn_study_label(s, shown, label));
     prn_svg_begin(out, WIDTH, TOP + (double)ROW * (double)rows + 30, "Operators that do not scale", note);
     if (rows == 0)
-        prn_svg_text(out, LEFT, TOP, PRN_ANCHOR_START, 12, PRN_SVG_GREY, "nothing is lost, or no operator was traced");
+        prn_svg_text(out, LEFT, TOP, PRN_ANCHOR_START, 12, PRN_SVG_GREY,
+                     "no operator loses time, or no operator was traced");
     const char *given[MOST_ROWS];
     prn_short_names names;
     rows = 0;
@@ -244,9 +247,9 @@ static void draw_timeline(prn_out *out, const prony_study *s)
         high = fmin(fmax(high, slower * 1.1), TOP_OF_TIMELINE);
     }
     prn_axis x = {0, (double)(end - begin), LEFT, RIGHT, false, false}, y = {low, high, BOTTOM, TOP, false, false};
-    prn_svg_begin(
-        out, WIDTH, HEIGHT, "Blocks in order of time",
-        "each process's median against its configuration's; red ring: disturbed; at the top edge: slower than shown");
+    prn_svg_begin(out, WIDTH, HEIGHT, "Blocks in order of time",
+                  "each process's median relative to its configuration's; red ring: disturbed; at the top edge: slower "
+                  "than shown");
     prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_seconds, "seconds since the study began");
     prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_percent, "slower than its median");
     for (size_t i = 0; i < s->block_count; i++) {
@@ -300,6 +303,6 @@ prony_status prn_study_write_svg(const prony_study *s, const prony_write_options
         draw_timeline(&out, s);
     else
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "chart \"%s\": there are speedup, efficiency, operators and timeline", name);
+                        "unknown chart \"%s\"; known: speedup, efficiency, operators and timeline", name);
     return prn_out_end(&out);
 }

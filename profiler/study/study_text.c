@@ -262,8 +262,8 @@ static void put_laws(prn_text *text, const prony_study *s)
     for (size_t i = 0; i < s->limit_count; i++) {
         char where[PRN_STUDY_LABEL_BYTES] = "";
         if (prn_study_groups(s) > 1) prn_study_label(s, prn_study_baseline(s, s->limits[i].group), where);
-        snprintf(line, sizeof line, "%s%sThis model cannot go beyond %s on %d processors of this machine: %.300s",
-                 where, *where ? ": " : "", prn_number_fixed(number, s->limits[i].speedup, 2), s->limits[i].processors,
+        snprintf(line, sizeof line, "%s%sThis model cannot exceed %s on %d processors of this machine: %.300s", where,
+                 *where ? ": " : "", prn_number_fixed(number, s->limits[i].speedup, 2), s->limits[i].processors,
                  s->limits[i].why);
         prn_text_wrap(text, PRN_STYLE_BOLD, 2, line);
     }
@@ -329,7 +329,7 @@ static void replica_cell(const void *user, size_t row, int column, prn_cell *cel
 static void put_replicas(prn_text *text, const prony_study *s)
 {
     study_view view = {s, NULL};
-    prn_text_put(text, PRN_STYLE_TITLE, "Replicas: all of them together, beside one");
+    prn_text_put(text, PRN_STYLE_TITLE, "Replicas: all together, compared with one");
     prn_text_line(text);
     put_table(text, &view, replica_columns, 7, s->replication_count, replica_cell);
     for (size_t i = 0; i < s->replica_fit_count; i++) {
@@ -433,7 +433,7 @@ static prony_status study_text_put_losses(prn_text *text, const prony_study *s, 
 static void study_text_put_comparison(prn_text *text, const prony_study *s)
 {
     study_view view = {s, NULL};
-    prn_text_put(text, PRN_STYLE_TITLE, "Beside the earlier study");
+    prn_text_put(text, PRN_STYLE_TITLE, "Compared with the earlier study");
     prn_text_line(text);
     for (size_t i = 0; i < s->manifest_difference_count; i++)
         prn_text_wrap(text, PRN_STYLE_WARN, 2, s->manifest_differences[i]);
@@ -441,8 +441,8 @@ static void study_text_put_comparison(prn_text *text, const prony_study *s)
     put_table(text, &view, difference_columns, 8, s->difference_count, difference_cell);
     char line[160];
     snprintf(line, sizeof line,
-             "same: two one-sided tests at 5 %% each put the ratio within +-%.0f %%; beside it stands the smallest "
-             "such margin",
+             "same: two one-sided tests at 5 %% each put the ratio within +-%.0f %%; the smallest such margin stands "
+             "beside it",
              100 * PRN_STUDY_EQUAL);
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     prn_text_line(text);

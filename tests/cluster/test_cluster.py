@@ -158,7 +158,7 @@ class Study(ClusterTest):
             self.assertLessEqual(result["ci95"][0], result["median_ns"])
             self.assertGreaterEqual(result["ci95"][1], result["median_ns"])
         self.assertEqual([d["node"] for d in study["node_differences"]], [0, 1, 2, 3])
-        self.assertIn("draw nodes, then processes", study["statement"])
+        self.assertIn("resample nodes, then processes", study["statement"])
 
     def test_forms(self):
         table, page, text = (self.path(n) for n in ("study.csv", "study.html", "study.txt"))
@@ -292,7 +292,7 @@ class Faults(ClusterTest):
             self.assertEqual(len(said), 1, run.out + run.err)
             self.assertIn(os.uname().nodename, said[0])
             self.assertIn(" while it ", said[0])
-            self.assertIn("--resume goes on", said[0])
+            self.assertIn("continue with --resume", said[0])
         # The next run continues where this one ended; a limit ends it early.
         blocks = len(study["blocks"])
         again = self.launch(4, "scale", self.digits, "--json", path, "--resume", "-q")
@@ -313,7 +313,7 @@ class Faults(ClusterTest):
                     os.kill(run.rank(name), wanted)
                 self.assertNotEqual(run.wait(), 0)
                 self.whole(path)
-                said = [line for line in run.said if "--resume goes on" in line]
+                said = [line for line in run.said if "continue with --resume" in line]
                 self.assertEqual(len(said), 1, run.out + run.err)
                 os.remove(path)
 

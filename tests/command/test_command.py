@@ -117,7 +117,7 @@ class Usage(CommandTest):
         for wrong in ("", "x", "1-0", "0-", "4096", "0,,1", "0;1"):
             code, out, error = run("bench", self.digits, "-r", 1, "--affinity", wrong)
             self.assertEqual((code, out), (USAGE, ""))
-            self.assertIn("no core list such as 0-3,8", error)
+            self.assertIn("is not a core list such as 0-3,8", error)
         allowed = sorted(os.sched_getaffinity(0))
         for cores, used, said in (("%d" % allowed[0], str(allowed[0]), None), ("4094,4095", None, "none of these processors"),
                                   ("%d,4095" % allowed[0], str(allowed[0]), "processor 4095 does not exist")):
@@ -161,11 +161,11 @@ class Usage(CommandTest):
         self.assertEqual(first["output_sha256"], second["output_sha256"])
         with open(first["tuning"]["file"], "w", encoding="utf-8") as file:
             file.write("{")
-        self.assertIn("measured anew", tuned("--tune")["tuning"]["note"])
-        self.assertIn("nothing is kept", tuned("--tune", environment={"XDG_CACHE_HOME": "/dev/null"})["tuning"]["note"])
+        self.assertIn("measured again", tuned("--tune")["tuning"]["note"])
+        self.assertIn("measurements are not saved", tuned("--tune", environment={"XDG_CACHE_HOME": "/dev/null"})["tuning"]["note"])
         strict = tuned("--tune", "-p", "fp32-strict")["tuning"]
         self.assertEqual([strict["operators"], strict["measured"]], [0, 0])
-        self.assertIn("operators with a choice take another kernel", self.succeed("profile", self.lenet, "-x", "1", "-r", "2", "--tune"))
+        self.assertIn("with several kernels take another one", self.succeed("profile", self.lenet, "-x", "1", "-r", "2", "--tune"))
         self.refuse(USAGE, ["'inspect' does not take --tune"], "inspect", self.lenet, "--tune")
 
     def test_unknown_keys_of_tables(self):

@@ -117,7 +117,7 @@ class Nested(command_case.CommandTest):
         for line in text.splitlines():
             self.assertLessEqual(len(line), 80, line)
         first = self.succeed("profile", self.model, *self.taken, *QUICK)
-        self.assertRegex(first, r"(?s)In short.*Inside of +/dec/Outer.*Layers.*/dec/Outer +If.*then_branch")
+        self.assertRegex(first, r"(?s)In short.*Inside +/dec/Outer.*Layers.*/dec/Outer +If.*then_branch")
         inside = self.succeed("profile", self.model, *self.taken, *QUICK, "--level", "nested", "--filter", "op=Abs")
         self.assertRegex(inside, r"(?s)^\nInside .*> /dec/inner/Abs.* 7 .*selected")
 
@@ -175,7 +175,7 @@ class Nested(command_case.CommandTest):
         way = "node '/dec/Outer' (If), then_branch: node '/dec/Loop' (Loop)"
         code, _, err = run("profile", self.model, *self.taken, *QUICK, "--max-loop-trips", "5")
         self.assertEqual(code, FAILED)
-        self.assertIn(way + ": goes on after 5 trips", err)
+        self.assertIn(way + ": did not stop after 5 trips", err)
         endless = self.write("endless.onnx", decoder(1 << 40))
         code, _, err = run("run", endless, *self.taken, "--time-limit", "0.5s")
         self.assertEqual(code, FAILED)
@@ -244,7 +244,7 @@ class Page(command_case.CommandTest):
             self.assertIn("/dec/Outer > then_branch > /dec/Loop > body > /dec/body/Inner > else_branch", body)
             run_js("$('row').close()")
             self.type("")
-        self.assertIn("Inside of /dec/Outer", run_js("$('findings').textContent"))
+        self.assertIn("Inside /dec/Outer", run_js("$('findings').textContent"))
         self.assertEqual(self.browser.problems, [])
 
 

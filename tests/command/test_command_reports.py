@@ -44,7 +44,7 @@ class Reports(CommandTest):
         self.assertEqual(len(full["latency_ns"]["samples"]), 5)
         self.assertTrue(full["memory"]["events"] and full["memory"]["timeline"])
         self.assertEqual(full["memory"]["allocations"], full["memory"]["releases"])
-        self.assertRegex(self.succeed("profile", self.digits, "-x", "1", "-r", "3", "--all"), r"allocations given back +(\d+) of \1\b")
+        self.assertRegex(self.succeed("profile", self.digits, "-x", "1", "-r", "3", "--all"), r"allocations released +(\d+) of \1\b")
         for event in full["memory"]["events"]:
             step = min(event["step"], len(full["operators"]) - 1)
             self.assertEqual(event["time_ns"], full["operators"][step]["trace"]["end_ns" if event["release"] else "start_ns"])
@@ -100,9 +100,9 @@ class Reports(CommandTest):
     def test_accuracy_stands_in_every_form(self):
         out, page, rows = self.path("out"), self.path("a.html"), self.path("a.csv")
         text = self.succeed("profile", self.lenet, "-x", "1", "-r", "2", "--accuracy", "--output-dir", out, "--html", page, "--csv", rows)
-        self.assertRegex(text, r"Accuracy\n +'.*' \(.*\) loses most by itself, .* of its range")
+        self.assertRegex(text, r"Accuracy\n +'.*' \(.*\) has the largest own error: .* of its range")
         self.assertRegex(text, r"operator +kernel +own +dB +ulp +accum\. +dB\n")
-        self.assertRegex(text, r"output 'output' beside the reference: at most \S+ off")
+        self.assertRegex(text, r"output 'output' differs from the reference by at most \S+, ")
         self.assertRegex(text, r"Cost:\s+one\s+run\s+of")
         report = json.loads(self.read(os.path.join(out, "report.json")))
         self.check(report)
@@ -139,7 +139,7 @@ class Reports(CommandTest):
         self.assertAlmostEqual(self.report(*options, "--against", other)["accuracy"]["outputs"][0]["error"]["max_abs"], 0.5, 5)
         data[-4:] = struct.pack("<f", float("nan"))
         for given, message in ((self.write("nan.npy", bytes(data)), "holds NaN where output 'output' has numbers"),
-                               ("logits=" + saved, "the model has no output 'logits'; its first one is 'output'"),
+                               ("logits=" + saved, "unknown output 'logits'; the model's first one is 'output'"),
                                (self.path("none.npy"), "none.npy"),
                                (self.write("bad.npy", b"nothing"), "bad.npy")):
             code, _, err = run(*options, "--against", given)

@@ -242,7 +242,7 @@ class Metrics(DocumentTest):
     def test_wrong_usage(self):
         path = self.saved("inspect", self.lenet)
         self.refuse(USAGE, ["no metric 'speed'"], "metrics", path, "--metrics", "macs,speed")
-        self.refuse(USAGE, ["is a report", "options on how to run"], "metrics", path, "-r", "5")
+        self.refuse(USAGE, ["is a report", "options for runs"], "metrics", path, "-r", "5")
         self.refuse(USAGE, ["TARGET is missing"], "metrics")
         self.refuse(USAGE, ["does not take --detailed", "metrics"], "inspect", self.lenet, "--detailed")
 

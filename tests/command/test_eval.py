@@ -201,7 +201,7 @@ class Folders(Data):
         # Without names folders are numbered in the order of their names, which here is not numeric.
         self.assertLess(self.accuracy(images, "--preprocess", PIXELS, samples=60), 0.5)
         few = self.write("few.txt", b"nil\none\ntwo\n")
-        self.refuse(FAILED, ["no class 'eight' among the 3"], "eval", self.digits, images, "--labels", few)
+        self.refuse(FAILED, ["unknown class 'eight'; 3 classes"], "eval", self.digits, images, "--labels", few)
         # Numbers are classes, whatever their order as text.
         numbers = self.folder_of("numbers", 60, lambda i, label: "%02d/%d.png" % (label, i), lambda i: png(self.image(i)))
         self.assertEqual(self.accuracy(numbers, "--preprocess", PIXELS, samples=60), self.right(60))
@@ -239,7 +239,7 @@ class Folders(Data):
         folder = self.folder_of("flat", 3, lambda i, label: "%d.png" % i, lambda i: png(self.image(i)))
         for text, words in ((b"0.png 1\n1.png eleven\n", ["line 2", "eleven"]), (b"0.png 1\n2\n", ["line 2"]),
                             (b"", ["empty"]), (b"0.png 1\nnone.png 2\n", ["none.png"]), (b"0.png 12\n", ["label 12", "0.png"]),
-                            (b"a\0b", ["no text"])):
+                            (b"a\0b", ["not a text"])):
             self.write("flat/labels.txt", text)
             self.refuse(FAILED, words, "eval", self.digits, folder)
 
@@ -321,13 +321,13 @@ class Images(Data):
     def test_what_is_refused(self):
         file = self.write("digit.png", png(self.image(0)))
         self.refuse(FAILED, ["damaged PNG"], "run", self.digits, "-i", "image=" + self.write("cut.png", png(self.image(0))[:50]))
-        self.refuse(FAILED, ["neither a PNG nor a JPEG"], "run", self.digits, "-i", "image=" + self.write("a.jpg", b"GIF89a"))
+        self.refuse(FAILED, ["not a PNG or JPEG"], "run", self.digits, "-i", "image=" + self.write("a.jpg", b"GIF89a"))
         self.refuse(FAILED, ["no-names"], "run", self.digits, "-i", "image=" + file, "--topk", "1",
                     "--labels", self.path("no-names"))
         self.refuse(FAILED, ["no input 'picture'"], "run", self.digits, "-i", "picture=" + file)
         self.refuse(USAGE, ["--topk"], "run", self.digits, "-i", "image=" + file, "--labels", file)
         self.refuse(USAGE, ["--topk", "'0'", "1 to 1000"], "run", self.digits, "--topk", "0")
-        self.refuse(FAILED, ["no image"], "run", self.save("flat.onnx", ob.graph(
+        self.refuse(FAILED, ["cannot take an image"], "run", self.save("flat.onnx", ob.graph(
             [ob.node("Relu", ["image"], ["y"])], [ob.value("image", ob.FLOAT, [1, 64])], [ob.value("y", ob.FLOAT, [1, 64])])),
             "-i", "image=" + file)
 

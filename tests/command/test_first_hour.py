@@ -40,8 +40,8 @@ class FreeDimensions(CommandTest):
         model = self.image_model()
         for command in ("run", "inspect", "profile", "bench", "recommend", "metrics"):
             text = self.question(command, model)
-            for part in ("leaves 2 dimensions", "--dim height=N   axis 2 of x: must be given", "--dim width=N   axis 3 of x",
-                         "--dim batch=N   axis 0 of x: is 1 (the batch, also -b N)", "--dim '*'=1"):
+            for part in ("leaves 2 dimensions", "--dim height=N   axis 2 of x: needs a value", "--dim width=N   axis 3 of x",
+                         "--dim batch=N   axis 0 of x: is 1 (the batch; also -b N)", "--dim '*'=1"):
                 self.assertIn(part, text)
         self.assertIn("leaves 2 dimensions", self.question("compare", model, model))
 
@@ -196,7 +196,7 @@ class WrongFiles(CommandTest):
                 (["report of Prony", "compare"], self.succeed("inspect", self.lenet, "--json", "-").encode()),
                 (["web page", "raw"], b"\n<!DOCTYPE html>\n<html><body>404</body></html>"),
                 (["is empty"], b""),
-                (["beginning of a longer file", "get it again"], model[:len(model) // 2]),
+                (["is incomplete", "get it again"], model[:len(model) // 2]),
                 (["text"], b"# LeNet\n\nDownload it from the release page.\n"),
                 (["pickle", "skl2onnx"], pickle.dumps({"weights": [1.0]}, 2)),
                 (["safetensors", "weights"], struct.pack("<Q", len(header)) + header + bytes(4)),
@@ -224,7 +224,7 @@ class WrongFiles(CommandTest):
         os.mkdir(self.path("empty"))
         os.mkdir(self.path("full"))
         self.write("full/net.onnx", self.read(self.lenet))
-        self.refuse(FAILED, ["is a folder", "no .onnx"], "run", self.path("empty"))
+        self.refuse(FAILED, ["is a folder", "without an .onnx"], "run", self.path("empty"))
         self.refuse(FAILED, ["is a folder", self.path("full/net.onnx")], "run", self.path("full"))
 
     def test_external_data(self):
@@ -384,7 +384,7 @@ class Parts(CommandTest):
 
     def test_refused(self):
         out = self.path("part.onnx")
-        for words, arguments in ((["'nope'", "no tensor"], ["--from", "nope"]), (["'w' is a constant"], ["--from", "w"]),
+        for words, arguments in ((["'nope'", "has no tensor"], ["--from", "nope"]), (["'w' is a constant"], ["--from", "w"]),
                                  (["'x' is an input"], ["--to", "x"]), (["nothing", "reads 'y'"], ["--from", "y", "--to", "b"]),
                                  (["'t'", "subgraph"], ["--to", "t"])):
             self.refuse(FAILED, words, "extract", self.model, "-o", out, *arguments)

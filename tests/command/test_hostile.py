@@ -73,7 +73,7 @@ class Hostile(command_case.CommandTest):
 
     def test_inputs_with_symbols(self):
         self.limited("symbols", symbols(120000, lambda i: ["d%d" % i]), "--dim", "*=2")
-        self.limited("images", symbols(10000, lambda i: ["N", 3, "h%d" % i, "w%d" % i], 60000), words="nothing in it tells the size")
+        self.limited("images", symbols(10000, lambda i: ["N", 3, "h%d" % i, "w%d" % i], 60000), words="gives no sizes for them")
 
     def test_memory_plan_of_many_sizes(self):
         self.limited("sizes", sizes(40000), "--inter-op", "2", seconds=2, most=PLAN_SECONDS)

@@ -54,7 +54,7 @@ class Interrupts(command_case.CommandTest):
     def test_trips_are_bounded(self):
         status, out, error = run("run", self.endless(), "--max-loop-trips", "1000")
         self.assertEqual((status, out), (FAILED, ""))
-        self.assertIn("node 'outer' (Loop): goes on after 1000 trips", error)
+        self.assertIn("node 'outer' (Loop): did not stop after 1000 trips", error)
 
     def test_limits_are_checked(self):
         for wrong in (["--time-limit", "5"], ["--time-limit", "-1s"], ["--time-limit", "0s"], ["--max-loop-trips", "0"]):
@@ -70,7 +70,7 @@ class Interrupts(command_case.CommandTest):
             status, out, error = self.interrupt("bench", self.lenet, "-r", 100000000, "-t", 3600, "-w", 1, "--json", path,
                                                 sent=sent)
             self.assertEqual(status, code, error)
-            self.assertIn("what follows is of the runs until then", error)
+            self.assertIn("the results cover the runs until then", error)
             with open(path, encoding="utf-8") as file:
                 report = json.load(file)
             self.assertEqual(list(command_case.Schema("report").problems(report)), [])
@@ -83,7 +83,7 @@ class Interrupts(command_case.CommandTest):
         for part in ([], ["--from", "/1/Tanh_output_0"]):
             status, out, error = run("profile", self.lenet, "-r", 100000000, "-t", 5, "-w", 1, "--time-limit", "3s", *part)
             self.assertEqual(status, FAILED, error)
-            self.assertIn("the time limit of 3s is up; what follows is of the runs until then", error)
+            self.assertIn("the time limit of 3s was reached; the results cover the runs until then", error)
             self.assertIn("stopped: cancelled", out)
 
     def test_ctrl_c_before_anything_is_measured_leaves_no_file(self):
@@ -183,7 +183,7 @@ class Interrupts(command_case.CommandTest):
                 process.send_signal(signal.SIGINT)
             _, error = process.communicate(timeout=120)
             self.assertEqual(process.returncode, expected, error)
-            self.assertEqual(b"changing.onnx': it was changed since it was loaded" in error, expected == FAILED, error)
+            self.assertEqual(b"changing.onnx': it has changed since it was loaded" in error, expected == FAILED, error)
 
 
 if __name__ == "__main__":

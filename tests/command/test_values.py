@@ -55,9 +55,9 @@ class Values(CommandTest):
         self.assertEqual(self.echoed("[]"), ((0,), []))
         self.assertEqual(texts(self.outputs(self.echo, "--dim", "k=3", "-i", 'a="all"') + "/output_0.npy"), ((3,), ["all"] * 3))
         for wrong in ('["x"', '["x]', r'["\q"]', r'["\u12"]', r'["\ud800"]', '["x", 1]', "[x]", '["x"] y', '[["x"], "y"]'):
-            self.refuse(FAILED, ["input 'a'", "no value of string", '["x", "y"]'], "run", self.echo, "-i", "a=" + wrong)
-        self.refuse(FAILED, ["'ones' is no value of string"], "run", self.echo, "--dim", "k=1", "-i", "a=ones")
-        self.refuse(FAILED, ["input 'a'", "'hello' is no file", '["x", "y"]'], "run", self.echo, "-i", "a=hello")
+            self.refuse(FAILED, ["input 'a'", "is not a string value", '["x", "y"]'], "run", self.echo, "-i", "a=" + wrong)
+        self.refuse(FAILED, ["'ones' is is not a string value"], "run", self.echo, "--dim", "k=1", "-i", "a=ones")
+        self.refuse(FAILED, ["input 'a'", "'hello' is neither a file", '["x", "y"]'], "run", self.echo, "-i", "a=hello")
 
     def test_text_in_files(self):
         given = ["x", "", "日本", "\U0001f600y", "\udcff\udcc3z"]  # the last one: the bytes ff c3 7a, which are no UTF-8
@@ -134,7 +134,7 @@ class Values(CommandTest):
         self.assertEqual((row["name"], row["against"], row["error"]["max_abs"]), ("y=z", expected, 0))
         self.assertIn("samples/s", self.succeed("bench", model, "-r", "2", "-i", "a=[5, 5]", "-i", "a=b=" + file))
         self.refuse(USAGE, ["--input needs NAME=VALUE, got 'a'"], "run", model, "-i", "a")
-        self.refuse(FAILED, ["there is no input 'b'", "'a=b'"], "run", model, "-i", "b=c")
+        self.refuse(FAILED, ["unknown input 'b'", "'a=b'"], "run", model, "-i", "b=c")
 
     def test_samples_of_text(self):
         """Text is taken from an array; a batch would point into the values of files, which are gone by then."""
@@ -146,7 +146,7 @@ class Values(CommandTest):
         self.assertIn("100.00 % on 2 labelled samples", self.succeed("eval", model, self.path("arrays")))
         self.write("one.npy", text_npy(["1", "2.5"]))
         samples = self.write("list.txt", b"one.npy 1\none.npy 0\n")
-        self.refuse(FAILED, ["one.npy", "samples of text are read from one array"], "eval", model, samples)
+        self.refuse(FAILED, ["one.npy", "text samples must be in one array"], "eval", model, samples)
 
     def test_versus_says_what_it_does_not_compare(self):
         for name, nodes, given, words in (("text", [ob.node("Identity", ["a"], ["y"])], ob.value("a", STRING, [1]),

@@ -72,7 +72,7 @@ class Versus(CommandTest):
         code, text, err = self.versus("-x", "1", "--processes", "3")
         self.assertEqual((code, err), (DONE, ""))
         self.assertRegex(" ".join(text.split()),
-                         r"not judged: 3 pairs from [0-9.]+ to [0-9.]+; an interval of 95 % needs 6 \(--processes 6\)")
+                         r"not judged: 3 pairs from [0-9.]+ to [0-9.]+; a 95 % interval needs 6 \(--processes 6\)")
 
     def test_a_busy_machine_decides_nothing(self):
         """Beside busy processes pairs are measured again, twice as many at most, and then the verdict is missing."""
@@ -85,7 +85,7 @@ class Versus(CommandTest):
         self.assertEqual((row["prony_is"], row["measured_pairs"]), ("undecided", 4), row)
         self.assertGreater(row["busy_pairs"], 0)
         self.assertEqual((len(row["prony"]["loads"]), len(row["peer"]["loads"])), (4, 4))
-        self.assertIn("undecided: %d of 4 pairs were measured on a busy machine" % row["busy_pairs"], " ".join(out.split()))
+        self.assertIn("undecided: %d of 4 pairs ran on a busy machine" % row["busy_pairs"], " ".join(out.split()))
         self.assertTrue(all(len(line) <= 80 for line in out.splitlines()), out)
 
     def test_operators_are_joined_by_name(self):
@@ -100,7 +100,7 @@ class Versus(CommandTest):
         self.assertEqual(set(rows) - {"ReorderOutput", "/body/act/Relu", "/body/Mul"}, set())
         code, text, err = self.versus("-x", "1")
         self.assertEqual((code, err), (DONE, ""))
-        self.assertIn("Nodes of the peer alone", text)
+        self.assertIn("Peer nodes without a counterpart", text)
         self.assertIn("prony", text.splitlines()[0])
         self.assertTrue(all(len(line) <= 80 for line in text.splitlines()), text)
 
@@ -136,9 +136,9 @@ class Versus(CommandTest):
         os.chdir(self.folder)
         self.addCleanup(os.chdir, command_case.SOURCE)
         self.fail_with("--ort-lib", "PRONY_ORT_LIB", "npm install --ignore-scripts onnxruntime-node", library=[], PRONY_ORT_LIB="")
-        self.fail_with("/none/such.so", "there is no such library", library=["--ort-lib", "/none/such.so"])
+        self.fail_with("/none/such.so", "no ONNX Runtime library there", library=["--ort-lib", "/none/such.so"])
         self.fail_with("doubled.onnx", library=["--ort-lib", self.model])
-        self.fail_with("9.9.fake", "interface of version 12", mode="old")
+        self.fail_with("9.9.fake", "interface version 12", mode="old")
         self.fail_with("the peer: the fake knows no operator Relu", mode="refuse")
         self.fail_with("the peer's profile", "no run", mode="silent")
         other = self.save("other.onnx", ob.graph([ob.node("Abs", ["a"], ["y"])], inputs=[ob.value("a", ob.DOUBLE, [3])],

@@ -230,7 +230,7 @@ static void sample_fill_details(prony_report *r, bool measured)
     r->counter_read_ns = 900;
     static const prony_reason reasons[] = {
         {"imbalance", "the busiest thread works 31 % longer than the mean"},
-        {"edge tiles", "12 x 64 results in tiles of 14 x 32: 14 % of their places are empty"}};
+        {"edge tiles", "12 x 64 results in 14 x 32 tiles: 14 % of the tiles' area is empty"}};
     static const prony_fact facts[] = {{"product_rows", 12}, {"tile_rows", 14}, {"product_flops", 12}};
     r->operators[2].reasons = reasons;
     r->operators[2].reason_count = 2;
@@ -299,7 +299,7 @@ static inline void sample_add_tuning(prony_report *r)
     static const prony_tuned_operator choices[] = {{0, "conv_f32_direct", "conv_f32_winograd", true, trials, 3}};
     r->has_tuning = true;
     r->tuning = (prony_tuning){
-        2,       1, 1,     1,      0,     3000000, 20000, "/cache/tune.json", "nothing is kept: no folder",
+        2,       1, 1,     1,      0,     3000000, 20000, "/cache/tune.json", "measurements are not saved: no folder",
         choices, 1, false, 200000, 180000};
 }
 

@@ -75,7 +75,7 @@ static prony_status check_bias(const prony_context *context, const prn_conv *con
     char text[PRN_SHAPE_TEXT_BYTES];
     PRN_TRY(prn_check_type(context, 2, PRN_TYPE(conv->x->dtype)));
     if (conv->bias->shape.rank == 1 && conv->bias->shape.dim[0] == conv->out_channels) return PRONY_OK;
-    return prony_fail(context, PRONY_SHAPE_MISMATCH, "the bias has shape %s, [%lld] is needed",
+    return prony_fail(context, PRONY_SHAPE_MISMATCH, "the bias has shape %s, wanted [%lld]",
                       prn_shape_text(&conv->bias->shape, text), (long long)conv->out_channels);
 }
 

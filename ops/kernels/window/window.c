@@ -24,7 +24,7 @@ static prony_status window_check_count(const prony_context *context, const char 
                                        size_t wanted)
 {
     if (!list->present || list->count == wanted) return PRONY_OK;
-    return prony_fail(context, PRONY_INVALID_MODEL, "%s has %zu entries, %zu are needed", name, list->count, wanted);
+    return prony_fail(context, PRONY_INVALID_MODEL, "%s has %zu entries, wanted %zu", name, list->count, wanted);
 }
 
 /* Exporters write an empty text for NOTSET. */
@@ -42,7 +42,7 @@ prony_status prn_window_check(const prony_context *context, const prn_window_par
     if (!is_auto(params, "NOTSET") && !is_auto(params, "VALID") && !is_auto(params, "SAME_UPPER") &&
         !is_auto(params, "SAME_LOWER"))
         return prony_fail(context, PRONY_INVALID_MODEL,
-                          "auto_pad is '%.40s'; NOTSET, VALID, SAME_UPPER and SAME_LOWER are known", params->auto_pad);
+                          "auto_pad is '%.40s'; wanted NOTSET, VALID, SAME_UPPER or SAME_LOWER", params->auto_pad);
     return PRONY_OK;
 }
 
@@ -110,7 +110,7 @@ prony_status prn_window_forward(const prony_context *context, const prn_window_p
         const bool reaches_over = params->ceil_mode && !same && room < 0 && room > -stride;
         if (room < 0 && !reaches_over)
             return prony_fail(context, PRONY_SHAPE_MISMATCH,
-                              "spatial axis %d: the kernel reaches over %lld elements, the padded input has %lld",
+                              "spatial axis %d: the kernel spans %lld elements, but the padded input has %lld",
                               slot - (PRN_WINDOW_AXES - window->axes), (long long)prn_window_reach(window, slot),
                               (long long)padded);
         int64_t out = room / stride + 1;

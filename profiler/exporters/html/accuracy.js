@@ -73,7 +73,7 @@ function errorTable(rows) {
   const worst = rows.filter(loses).sort(worstFirst),
     names = distinctNames(worst.slice(0, MOST).map(o => o.name || ''), LABEL_ROOM),
     head = ['operator', 'kernel', 'own', '', 'ulp', 'beyond', 'accumulated', ''];
-  if (!worst.length) return h('p', { class: 'sub' }, 'No operator is off by itself.');
+  if (!worst.length) return h('p', { class: 'sub' }, 'No operator has an error of its own.');
   return h(
     'div',
     { class: 'plain-table' },
@@ -100,7 +100,7 @@ function errorTable(rows) {
         ),
       ),
     ),
-    worst.length > MOST ? h('p', { class: 'sub' }, 'and ' + plural(worst.length - MOST, 'operator') + ' more, which lose less; the tables have them') : null,
+    worst.length > MOST ? h('p', { class: 'sub' }, 'and ' + plural(worst.length - MOST, 'operator') + ' with smaller errors; the tables show them') : null,
   );
 }
 
@@ -121,7 +121,7 @@ function accuracyPanel() {
     key = (name, fill) => h('span', { class: 'key' }, h('i', { style: 'background:' + fill }), name);
   const { box } = viewPanel(
     'accuracy',
-    'Accuracy beside float64',
+    'Accuracy against float64',
     accuracy.verdict,
     rows.length ? [key('own', 'var(--accent)'), key('accumulated', 'var(--time)')] : [],
     ...(rows.length ? [errorCurve(rows), errorTable(rows)] : []),

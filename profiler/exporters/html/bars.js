@@ -126,7 +126,7 @@ function layerBars() {
         percent(add(rows) / sum) +
         ' of all ' +
         by.selectedOptions[0].textContent +
-        (ranked.length > rows.length ? '; ' + grouped(ranked.length - rows.length) + ' more have the rest' : '') +
+        (ranked.length > rows.length ? '; ' + grouped(ranked.length - rows.length) + ' more layers have the rest' : '') +
         '. Coloured by operator type'
       : 'No layer has any.';
     const names = distinctNames(rows.map(l => l.name || l.op), LABEL_ROOM);

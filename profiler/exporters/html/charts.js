@@ -71,7 +71,7 @@ function rooflineChart() {
     roof = roofs();
   const left = operators.length - points.length;
   const sub =
-    (roof ? 'Points at the roof cannot go faster on this machine' : 'No roofs: prony machine has not been run here') +
+    (roof ? 'Points at the roof cannot go faster on this machine' : 'No roofs: run prony machine once') +
     '; area is the share of time' +
     (left ? '; ' + plural(left, 'operator') + ' without FLOPs not shown' : '');
   panel(

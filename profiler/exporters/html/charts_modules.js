@@ -99,7 +99,7 @@ function sunburst() {
         format(whole) +
         '. Each ring is a level of the tree that node names spell, layers as leaves; click to enter, ↑ to leave';
       if (!(whole > 0)) {
-        note.textContent += '. There is nothing to show of it';
+        note.textContent += '. Nothing to show: the sum is zero';
         return null;
       }
       const levels = Array.from({ length: rings }, () => []);

@@ -95,8 +95,8 @@ function latencyAnswers() {
           ? 'steady'
           : drifts
             ? 'not steady: drift ' + (latency.drift * 100).toFixed(0) + ' %'
-            : 'cannot tell whether steady') +
-        (busy ? '; the processors were busy with others' : ''),
+            : 'steadiness unknown') +
+        (busy ? '; other processes kept the processors busy' : ''),
     ],
     { mood },
   );
@@ -282,7 +282,7 @@ function roofShare() {
   return [
     'that kernels execute',
     roof && roof.peak && rate && percent(rate / roof.peak) + " of the machine's peak" + (report.roof.busy ? ', measured on a busy machine' : ''),
-    Math.abs(rate - model) > 0.005 * model && "in the model's FLOPs " + si(model) + 'FLOP/s',
+    Math.abs(rate - model) > 0.005 * model && si(model) + "FLOP/s by the model's FLOPs",
   ]
     .filter(Boolean)
     .join('; ');
@@ -345,7 +345,7 @@ function findings() {
       .sort((a, b) => value(b) - value(a))[0];
     if (most)
       items.push(
-        'Inside of ' +
+        'Inside ' +
           most.path +
           ', ' +
           most.name +
@@ -388,11 +388,11 @@ function findings() {
         ? plural(out, 'run') +
             ' of ' +
             latency.samples.length +
-            " lie outside of Tukey's fences (" +
+            " lie outside Tukey's fences (" +
             (low > 0 ? time(low) + ' – ' : 'above ') +
             time(high) +
             ').'
-        : "No run lies outside of Tukey's fences.",
+        : "No run lies outside Tukey's fences.",
     );
   }
   if (report.phases_ns && report.phases_ns.first_run)
@@ -431,11 +431,11 @@ function warnings() {
   if (operators.length && report.totals.conserved === false)
     list.push('Counts differ between layers and operators: this is a defect of Prony.');
   if (report.overhead && report.overhead.dropped_events)
-    list.push(plural(report.overhead.dropped_events, 'event') + ' found no room; operator times are incomplete.');
+    list.push(plural(report.overhead.dropped_events, 'event') + ' were dropped for lack of room; operator times are incomplete.');
   if (latency && !latency.warmup_detected)
     list.push('No steady state was detected before measuring (' + report.config.warmup_runs + ' warm-up runs).');
   if (latency && (latency.unsupported_quantiles || []).length === 4)
-    list.push('Only ' + plural(latency.runs, 'run') + ': no quantile above the median is supported by that many.');
+    list.push('Only ' + plural(latency.runs, 'run') + ': too few for quantiles above the median.');
   if (list.length)
     $('warnings').append(
       h(

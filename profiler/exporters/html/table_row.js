@@ -26,10 +26,10 @@ function rowDetails(level, row) {
         pairs.push(h('dt', {}, key), h('dd', {}, value));
     };
   put('type', row.op || row.type);
-  if (row.nested) put('inside of', row.path);
+  if (row.nested) put('inside', row.path);
   if (row.nested && known(row.executions))
-    put('executed', plural(row.executions, 'time') + ' a run' + (row.executions > 1 ? '; figures are of all of them' : ''));
-  if (row.stopped) put('cancelled', 'the run that was cancelled was in it');
+    put('executed', plural(row.executions, 'time') + ' a run' + (row.executions > 1 ? '; the values cover all executions' : ''));
+  if (row.stopped) put('cancelled', 'the cancelled run stopped inside it');
   if (row.time_ns && row.time_ns.mean !== undefined && row.executions !== 0)
     put(
       'time per run',

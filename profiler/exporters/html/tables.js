@@ -285,7 +285,7 @@ function toggle(row) {
       type: 'button',
       class: 'toggle',
       'aria-expanded': String(open),
-      'aria-label': (open ? 'hide' : 'show') + ' what runs inside of ' + row.name,
+      'aria-label': (open ? 'hide' : 'show') + ' the nodes inside ' + row.name,
       click: event => {
         event.stopPropagation();
         row.open = !open;

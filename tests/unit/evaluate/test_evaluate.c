@@ -192,7 +192,7 @@ static void a_batch_that_the_model_fixes(void **state)
     prony_report_release(report);
     options.batch = 2;
     assert_int_equal(prony_evaluate(&report, b.session, data, &options, &error), PRONY_SHAPE_MISMATCH);
-    assert_non_null(strstr(error.message, "takes 3 samples at once; batch 2"));
+    assert_non_null(strstr(error.message, "takes 3 samples per run, so batch 2"));
     prony_dataset_release(data);
     close_model(&b);
 }
@@ -365,10 +365,10 @@ static void what_is_refused(void **state)
     const char *name = "z";
     const prony_value *values[] = {&x};
     assert_int_equal(dataset(&data, &b, &x, &fewer, &error), PRONY_SHAPE_MISMATCH);
-    assert_non_null(strstr(error.message, "6 samples, where others have 7"));
+    assert_non_null(strstr(error.message, "6 samples, but others have 7"));
     assert_int_equal(dataset(&data, &b, &x, &none, &error), PRONY_SHAPE_MISMATCH);
     assert_int_equal(dataset(&data, &b, &bytes, &y, &error), PRONY_SHAPE_MISMATCH);
-    assert_non_null(strstr(error.message, "uint8[7, 8], where input 'x' is float32"));
+    assert_non_null(strstr(error.message, "uint8[7, 8], but input 'x' is float32"));
     assert_int_equal(prony_dataset_create(&data, b.model, &name, values, 1, &y, NULL, &error), PRONY_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "'z'"));
     for (int k = 0; k < 2; k++) {

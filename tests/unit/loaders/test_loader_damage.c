@@ -557,9 +557,9 @@ static void test_tensors(void **state)
     refuse_tensor(too_many_dims, PRONY_LIMIT, "rank is above 16");
     refuse_tensor(no_type, BAD, "no element type");
     refuse_tensor(unknown_type, PRONY_UNSUPPORTED, "element type 77");
-    refuse_tensor(segmented, PRONY_UNSUPPORTED, "segments");
-    refuse_tensor(raw_too_short, BAD, "raw_data has 7 bytes where type and shape need 8");
-    refuse_tensor(typed_too_short, BAD, "float_data has 1 entries where type and shape need 2");
+    refuse_tensor(segmented, PRONY_UNSUPPORTED, "segmented");
+    refuse_tensor(raw_too_short, BAD, "raw_data has 7 bytes, but type and shape need 8");
+    refuse_tensor(typed_too_short, BAD, "float_data has 1 entries, but type and shape need 2");
     refuse_tensor(typed_in_the_wrong_field, BAD, "float_data has 0 entries");
     refuse_tensor(raw_and_typed, BAD, "both raw_data and float_data");
     refuse_tensor(raw_strings, BAD, "strings cannot be raw");

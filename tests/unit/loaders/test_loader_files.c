@@ -82,12 +82,12 @@ static void test_external_data(void **state)
     refuse_external("loop", NULL, NULL, PRONY_IO_ERROR, "loop");
     refuse_external("absent", NULL, NULL, PRONY_IO_ERROR, "absent");
     refuse_external("./", NULL, NULL, BAD, "outside the model's folder");
-    refuse_external("data", "8", NULL, BAD, "'data' has 20 bytes; 16 at offset 8 are needed");
+    refuse_external("data", "8", NULL, BAD, "'data' has 20 bytes, but needs 16 at offset 8");
     refuse_external("data", "999999999999999999", NULL, BAD, "at offset 999999999999999999");
-    refuse_external("data", "99999999999999999999", NULL, BAD, "no byte count");
-    refuse_external("data", "-1", NULL, BAD, "offset '-1' is no byte count");
-    refuse_external("data", "", NULL, BAD, "no byte count");
-    refuse_external("data", "0", "20", BAD, "length is 20 bytes where type and shape need 16");
+    refuse_external("data", "99999999999999999999", NULL, BAD, "is not a byte count");
+    refuse_external("data", "-1", NULL, BAD, "offset '-1' is not a byte count");
+    refuse_external("data", "", NULL, BAD, "is not a byte count");
+    refuse_external("data", "0", "20", BAD, "length is 20 bytes, but type and shape need 16");
     refuse_external("data", "0", "1x", BAD, "length '1x'");
 
     size_t size;

@@ -102,7 +102,7 @@ static void many_outputs(void **unused)
         if (one < 0)
             mr_expect(mr_run(&run, 2), PRONY_FLOAT32, "4", x);
         else
-            mr_refused(&run, PRONY_INVALID_ARGUMENT, "changed the type, shape or place of output");
+            mr_refused(&run, PRONY_INVALID_ARGUMENT, "changed the type, shape or address of output");
         mr_close(&run);
         prony_registry_release(registry);
     }

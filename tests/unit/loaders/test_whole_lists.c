@@ -100,7 +100,7 @@ static void outputs_of_a_users_operator_are_all_looked_after(void **state)
         if (prony_session_create(&session, model, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
         assert_int_equal(prony_session_generate_inputs(session, 0, &error), PRONY_OK);
         const prony_status status = prony_session_run(session, &error);
-        snprintf(wanted, sizeof wanted, "place of output %d", spoilt);
+        snprintf(wanted, sizeof wanted, "address of output %d", spoilt);
         if (spoilt < 0 && status != PRONY_OK) fail_msg("%s", error.message);
         if (spoilt >= 0) assert_int_equal(status, PRONY_INVALID_ARGUMENT);
         if (spoilt >= 0 && !strstr(error.message, wanted)) fail_msg("%s", error.message);

@@ -142,13 +142,13 @@ static void outputs_are_compared_with_given_ones(void **state)
     assert_null(prony_report_accuracy_rows(report, PRONY_LEVEL_LAYER, NULL));
     given.output = "z";
     against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT,
-                       "'other.npy': the model has no output 'z'; its first one is 'y'");
+                       "'other.npy': unknown output 'z'; the model's first one is 'y'");
     given.output = "y";
     value.shape = mr_shape("1,2");
     against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH,
                        "'other.npy' is float32[1, 2], output 'y' is float16[2]");
     value = (prony_value){.dtype = PRONY_INT32, .shape = mr_shape("2"), .data = whole};
-    against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH, "floats and integers are not compared");
+    against_is_refused(&r, report, &given, PRONY_SHAPE_MISMATCH, "floats cannot be compared with integers");
     value = (prony_value){.dtype = PRONY_FLOAT32, .shape = mr_shape("2"), .data = wanted};
     wanted[0] = NAN;
     against_is_refused(&r, report, &given, PRONY_INVALID_ARGUMENT,

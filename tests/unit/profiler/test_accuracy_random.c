@@ -54,7 +54,7 @@ static bool judge(const prony_report *report, bool smooth, char *text, size_t si
         compared += row->own.known;
         missing += !row->own.known;
         const char *wrong = known == (row->not_compared != NULL) ? "has neither figures nor a reason, or both"
-                            : smooth && row->own.known && !is_near(&row->own, 1e-3) ? "is off by itself"
+                            : smooth && row->own.known && !is_near(&row->own, 1e-3) ? "has an error of its own"
                             : smooth && row->accumulated.known && !is_near(&row->accumulated, 2e-2)
                                 ? "has accumulated too much"
                                 : NULL;

@@ -427,7 +427,7 @@ static void test_presets(void **state)
     assert_int_equal(prony_report_set_count(report, "onnx-tool", &error), PRONY_OK);
     assert_int_equal(prony_report_set_count(report, "ptflops", &error), PRONY_INVALID_ARGUMENT);
     assert_string_equal(error.message,
-                        "counting preset \"ptflops\": there are fvcore, deepspeed, onnx-tool, moduleprofiler, "
+                        "unknown counting preset \"ptflops\"; known: fvcore, deepspeed, onnx-tool, moduleprofiler, "
                         "thop, torch and deeplite");
     assert_int_equal(prony_report_totals(report)->count, 24); /* as it was */
     assert_int_equal(prony_report_set_count(report, NULL, &error), PRONY_OK);

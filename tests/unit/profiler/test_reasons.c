@@ -109,7 +109,7 @@ static void reasons_of_work(void **state)
     prony_operator_row row = half_way();
     row.kernel_facts = tiles;
     row.kernel_fact_count = 6;
-    expect(row, "edge tiles", "15 x 33 results in tiles of 14 x 32: 72 % of their places are empty");
+    expect(row, "edge tiles", "15 x 33 results in 14 x 32 tiles: 72 % of the tiles' area is empty");
     expect(row, "short rows", "16 products");
     expect(row, "packing", "every run");
     row.kernel_facts = &(const prony_fact){"filters_in_run", 1};
@@ -121,12 +121,12 @@ static void reasons_of_work(void **state)
     expect(row, "few rows", "used 1 time");
     row = half_way();
     row.cost.bytes_read = 900;
-    expect(row, "bandwidth", "900 B, which take 45.0 % of its time");
+    expect(row, "bandwidth", "900 B: 45.0 % of its time");
     row.op = "Reorder";
     row.output_bytes = 4096;
     expect(row, "reorder", "4.00 KiB");
     row.op = "Copy";
-    expect(row, "copy", "4.00 KiB between the host's memory and another place");
+    expect(row, "copy", "4.00 KiB between host memory and a device");
     row.op = "Cast";
     expect(row, "conversion", "4.00 KiB");
     row = half_way();
@@ -151,8 +151,8 @@ static void reasons_of_codes(void **state)
     prn_bump_release(&r.pool);
     row = half_way();
     assert_false(prn_operator_multiplies_bytes(&row));
-    static const char *const words[] = {"no operator on codes", "not quantized", "neither quantized nor constant",
-                                        "do not fit"};
+    static const char *const words[] = {"has no integer kernel", "not quantized", "neither quantized nor constant",
+                                        "do not suit"};
     for (int64_t k = 0; k < 4; k++) {
         const prony_fact stays[] = {{"stays_in_float", k + 1}};
         row = half_way();
@@ -160,8 +160,8 @@ static void reasons_of_codes(void **state)
         row.kernel_fact_count = 1;
         expect(row, "stays in float", words[k]);
     }
-    static const char *const kept[] = {"beyond the range", "no operand is a constant", "too little to gain",
-                                       "no kernel of its kind"};
+    static const char *const kept[] = {"out of range", "no operand is a constant", "too few rows to gain",
+                                       "no kernel for the precision"};
     for (int64_t k = 0; k < 4; k++) {
         const prony_fact stays[] = {{"stays_in_fp32", k + 1}};
         row = half_way();
@@ -214,7 +214,7 @@ static void what_a_kernel_reaches(void **state)
     assert_true(rows[0].kernel_best > 0.799 && rows[0].kernel_best < 0.801);
     assert_int_equal(rows[0].kernel_best_operator, 1);
     assert_true(prn_kernel_best_text(&r, &rows[0], text, sizeof text));
-    assert_string_equal(text, "its kernel reaches 80 % at best here, in /best");
+    assert_string_equal(text, "this kernel's best here: 80 % in /best");
     assert_false(prn_kernel_best_text(&r, &rows[1], text, sizeof text)); /* it is the one */
     assert_int_equal(rows[2].kernel_best_operator, 2);
     assert_true(rows[3].kernel_best == 0);

@@ -143,7 +143,7 @@ static void test_what_is_said(void **state)
                                         "conv_f32_dnnl",
                                         "99.2 %",
                                         "total",
-                                        "~ one operator runs several layers",
+                                        "~ estimated time: one operator runs several layers",
                                         "f evaluated once",
                                         "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"};
     for (size_t i = 0; i < sizeof there / sizeof there[0]; i++)
@@ -152,7 +152,7 @@ static void test_what_is_said(void **state)
     assert_null(strstr(text, "bug"));
     assert_null(strstr(text, "belong to no layer"));
     r.layers[3].share = 0; /* as if the pool were a reorder, which stands for no layer: 4.4 % */
-    assert_non_null(strstr(write_all(&r, &s), "The other 4.4 % were spent in operators that belong to no layer"));
+    assert_non_null(strstr(write_all(&r, &s), "Another 4.4 % of the time is in operators that belong to no layer"));
     r.conserved = false;
     assert_non_null(strstr(write_all(&r, &s), "counts differ between layers and operators"));
     prn_bump_release(&r.pool);
@@ -160,7 +160,7 @@ static void test_what_is_said(void **state)
     text = write_all(&r, &s);
     assert_non_null(strstr(text, "com.microsoft::FusedMatMul-1 (2 nodes)"));
     assert_non_null(strstr(text, "float32[batch=1, classes=?]"));
-    static const char *const not_there[] = {"Latency", "time", "Operators", "Run\n", "Memory", "times are"};
+    static const char *const not_there[] = {"Latency", "time", "Operators", "Run\n", "Memory", "estimated time"};
     for (size_t i = 0; i < sizeof not_there / sizeof not_there[0]; i++)
         if (strstr(text, not_there[i])) fail_msg("a static report says \"%s\"", not_there[i]);
     prn_free(s.text);
@@ -217,8 +217,8 @@ static void test_first_screen(void **state)
     const char *text = write_text(&r, NULL, &s);
     static const char *const there[] = {"\nIn short\n  Conv takes ",
                                         "the most expensive of\n  11 layers, ",
-                                        "Compute bounds ",
-                                        " % of a run is spent inside operators, where of 2 threads ",
+                                        " % of the time is bound by compute, ",
+                                        " % of a run is spent inside operators; of 2 threads, ",
                                         "\nMemory  77.47 MiB held after the runs; peak of the process 87.01 MiB\n",
                                         "pages of the model file    19.07 MiB",
                                         "median                      4.805 ms",

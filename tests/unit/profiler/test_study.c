@@ -384,7 +384,7 @@ static void test_nodes_in_the_file(void **state)
     assert_non_null(node);
     node[8] = '9';
     assert_int_not_equal(prn_study_read(&back, "study.json", first.text, first.size, &error), PRONY_OK);
-    assert_non_null(strstr(error.message, "no node 9"));
+    assert_non_null(strstr(error.message, "unknown node 9"));
     prony_study_release(s);
 }
 
@@ -528,7 +528,7 @@ static void test_replicas(void **state)
         assert_non_null(replica);
         replica[11] = '5';
         assert_int_not_equal(prn_study_read(&back, "study.json", first.text, first.size, &error), PRONY_OK);
-        assert_non_null(strstr(error.message, "not whole"));
+        assert_non_null(strstr(error.message, "is incomplete"));
         prony_study_release(s);
     }
 }

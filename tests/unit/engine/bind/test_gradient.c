@@ -471,7 +471,7 @@ static void an_operator_without_a_rule_is_named(void **state)
     mb_node(m, "Exp", "d", "y", "");
     gradient(m, "x", "dx", "xs=['x'] y='y'");
     mb_output(m, "dx", PRONY_FLOAT32, "2,2");
-    REFUSED(m, PRONY_UNSUPPORTED, "'g' (Gradient)", "'the_det' (Det)", "'d'", "no rule");
+    REFUSED(m, PRONY_UNSUPPORTED, "'g' (Gradient)", "'the_det' (Det)", "'d'", "no gradient rule");
 }
 
 /* Each Gradient is a few times as long as what it differentiates. */

@@ -383,7 +383,7 @@ static void no_room_and_no_way(void **state)
     model_run r = {0};
     open_with(&r, m);
     mirror_use.room = 127;
-    mr_refused(&r, PRONY_OUT_OF_MEMORY, "there is no room for 128 bytes at mirror");
+    mr_refused(&r, PRONY_OUT_OF_MEMORY, "no room for 128 bytes at mirror");
     mirror_use.room = 128;
     mirror_use.fails = true;
     mr_refused(&r, PRONY_IO_ERROR, "node 'copy of a to mirror' (prony::Copy): the mirror is broken");
@@ -464,7 +464,7 @@ static void reports_show_copies(void **state)
         const bool copy = wanted[i][1] && i != 2;
         if (errors[i].own.known == copy) fail_msg("%zu: %s; %s", i, errors[i].not_compared, errors[i].note);
         if (copy)
-            assert_string_equal(errors[i].not_compared, "moves a value between layouts or places");
+            assert_string_equal(errors[i].not_compared, "moves a value between layouts or memory spaces");
         else
             assert_true(errors[i].own.max_abs == 0 && errors[i].accumulated.known);
     }

@@ -238,11 +238,11 @@ static void test_damaged(void **state)
     const size_t cuts[] = {0, 1, size / 3, size / 2, size - 3};
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
         write_file(data, cuts[c]);
-        profile_expecting(&on, true, "measured anew");
+        profile_expecting(&on, true, "measured again");
         profile_expecting(&on, false, NULL);
     }
     write_file("\xff\xfe[[[[[[{{{{", 12);
-    profile_expecting(&on, true, "measured anew");
+    profile_expecting(&on, true, "measured again");
     uint32_t seed = 7;
     for (int round = 0; round < 30; round++) { /* whatever stands there, runs go well */
         char *hurt = malloc(size);
@@ -278,9 +278,9 @@ static void test_other_machine(void **state)
     const asked on = {PRONY_TUNE, 1, NULL};
     profile_expecting(&on, true, NULL);
     replace("\"cpu_model\": \"", "\"cpu_model\": #");
-    profile_expecting(&on, true, "measured anew");
+    profile_expecting(&on, true, "measured again");
     replace("\"threads\": 1", "\"threads\": 2");
-    profile_expecting(&on, true, "threads: 2, not 1");
+    profile_expecting(&on, true, "threads: found 2, wanted 1");
     replace("\"kernel\": \"conv", "\"kernel\": \"none"); /* a kernel that there is not: its problem alone is measured */
     profile_expecting(&on, true, NULL);
     profile_expecting(&on, false, NULL);
@@ -298,7 +298,7 @@ static void test_nowhere(void **state)
     profile_expecting(&on, true, "XDG_CACHE_HOME");
     assert_string_equal(file, "");
     setenv("XDG_CACHE_HOME", "/dev/null", 1); /* no folder can be made there */
-    profile_expecting(&on, true, "nothing is kept");
+    profile_expecting(&on, true, "measurements are not saved");
     assert_string_equal(file, "");
     if (*home) setenv("HOME", home, 1);
     setenv("XDG_CACHE_HOME", folder, 1);

@@ -134,7 +134,7 @@ static void test_older_file(void **state)
         edit(path, edits[e][0], edits[e][1]);
         prony_report *report = tc_profile(first_out);
         assert_true(prony_report_tuning(report)->measured > 0);
-        assert_non_null(strstr(prony_report_tuning(report)->note, "measured anew"));
+        assert_non_null(strstr(prony_report_tuning(report)->note, "measured again"));
         prony_report_release(report);
     }
 }

@@ -66,7 +66,7 @@ static void test_failing_run(void **state)
         if (pass) {
             assert_true(tc_run.session->current->plan->verdict->reverted);
             assert_int_equal(tc_run.session->current->plan->verdict->tuned_ns, -1);
-            assert_non_null(strstr(tc_run.session->tuning->note, "taken back, a run failed: "));
+            assert_non_null(strstr(tc_run.session->tuning->note, "dropped because a run failed: "));
             assert_int_equal(tc_run.session->tuning->measured, 0);
         }
         if (pass == 2) assert_int_equal(tc_clock.calls, 0);
@@ -164,7 +164,7 @@ static void test_no_room(void **state)
     assert_int_equal(prepare_within(most), PRONY_OK);
     assert_null(tc_run.session->current->plan->verdict);
     assert_true(prn_plan_tune_changes(tc_run.session->current->plan) > 0); /* they stay */
-    assert_non_null(strstr(tc_run.session->tuning->note, "not judged as a whole"));
+    assert_non_null(strstr(tc_run.session->tuning->note, "not compared as a whole"));
     assert_int_equal(tc_clock.calls, 0);
     tc_close();
 }

@@ -406,8 +406,8 @@ static void auto_says_why(void **state)
         int branches, cores, threads, least, most;
         const char *why;
     } of[] = {{1, 4, 0, 1, 1, "critical path"},
-              {16, 1, 0, 1, 1, "leaves room for no other"},
-              {16, 2, 2, 1, 1, "room for no other"},
+              {16, 1, 0, 1, 1, "leaves no room for more"},
+              {16, 2, 2, 1, 1, "no room for more"},
               {16, 4, 1, 2, 4, "critical path"}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
         model_builder *builder = wide(of[i].branches);
@@ -449,7 +449,7 @@ static void a_chain_is_not_scheduled(void **state)
             assert_int_equal(prony_session_workers(r.session), 1);
             assert_int_equal(prony_session_threads(r.session), no_work_stealing ? 2 : 4);
             assert_null(r.session->current->plan->schedule);
-            assert_non_null(strstr(r.session->current->plan->workers_note, "no two can run side by side"));
+            assert_non_null(strstr(r.session->current->plan->workers_note, "so none run side by side"));
         }
         mr_close(&r);
     }

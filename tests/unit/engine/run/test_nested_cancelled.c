@@ -107,8 +107,8 @@ static void a_run_that_was_called_off_says_where(void **state)
     assert_string_equal(report->stopped_at, "loop > body > touch");
     assert_true(report->conserved);
     char *text = nested_write(report, PRONY_FORMAT_TEXT, NULL);
-    nested_expect(text, "was in loop > body > touch");
-    nested_expect(text, "! the run that was cancelled was in it");
+    nested_expect(text, "stopped in loop > body > touch");
+    nested_expect(text, "! the cancelled run stopped inside it");
     prn_free(text);
     text = nested_write(report, PRONY_FORMAT_JSON, NULL);
     nested_expect(text, "\"stopped_at\": \"loop > body > touch\"");

@@ -120,17 +120,17 @@ static void the_first_screen_says_what_dominates(void **state)
     (void)state;
     static const struct {
         const char *name, *said, *executed;
-    } of[] = {{"/loop/NonZero", "/loop/NonZero (NonZero)", "executed 10"},
-              {"/inner/Abs", "/inner/Abs (Abs)", "executed 7"},
-              {"/inner/MatMul", "/inner/MatMul (MatMul)", "executed 3"}};
+    } of[] = {{"/loop/NonZero", "(NonZero) takes most: ", "executed 10"},
+              {"/inner/Abs", "(Abs) takes most: ", "executed 7"},
+              {"/inner/MatMul", "(MatMul) takes most: ", "executed 3"}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         deep d;
         prony_report *report = deep_open(&d);
         take_most(report, of[i].name);
         char *text = nested_write(report, PRONY_FORMAT_TEXT, NULL);
-        expect_in_order(text, (const char *const[]){"In short", "Inside of /outer > then_branch > /loop > body", NULL});
-        expect_in_order(text, (const char *const[]){"Inside of", of[i].said, of[i].executed, "Layers", "/outer",
-                                                    "then_branch", "/loop", "body", NULL});
+        expect_in_order(text, (const char *const[]){"In short", "Inside /outer > then_branch > /loop > body", NULL});
+        expect_in_order(text, (const char *const[]){"Inside /outer > ", of[i].name, of[i].said, of[i].executed,
+                                                    "Layers", "/outer", "then_branch", "/loop", "body", NULL});
         expect_width(text, 80);
         prn_free(text);
         deep_close(&d);
@@ -413,7 +413,7 @@ static void a_comparison_pairs_them(void **state)
     assert_int_equal(seen, 1);
     sink s = {0};
     assert_int_equal(prony_comparison_write(comparison, PRONY_FORMAT_TEXT, NULL, sink_write, &s, &error), PRONY_OK);
-    nested_expect(s.text, "Inside of these layers");
+    nested_expect(s.text, "Inside these layers");
     s.size = 0;
     assert_int_equal(prony_comparison_write(comparison, PRONY_FORMAT_JSON, NULL, sink_write, &s, &error), PRONY_OK);
     expect_in_order(s.text, (const char *const[]){"\"nested_layers\": [", "\"a_executions\": ", NULL});
@@ -428,7 +428,7 @@ static void bounds_name_the_whole_path(void **state)
     (void)state;
     model_run r = {.options = {.max_loop_trips = 4}};
     nested_open(&r, true, 10);
-    mr_refused(&r, PRONY_LIMIT, "node '/outer' (If), then_branch: node '/loop' (Loop): goes on after 4 trips");
+    mr_refused(&r, PRONY_LIMIT, "node '/outer' (If), then_branch: node '/loop' (Loop): did not stop after 4 trips");
     nested_set(&r, true, 4); /* and the session goes on */
     prony_report *report = nested_profile(&r, 1);
     assert_int_equal(nested_row(report, PRONY_LEVEL_LAYER, "/loop/Add")->executions, 4);

@@ -271,17 +271,17 @@ static void custom_operators_are_not_trusted(void **state)
     static const struct {
         prony_status status;
         const char *text;
-    } rows[] = {{PRONY_INVALID_ARGUMENT, "rank 99"},
-                {PRONY_INVALID_ARGUMENT, "element type 1000"},
+    } rows[] = {{PRONY_INVALID_ARGUMENT, "rank (99)"},
+                {PRONY_INVALID_ARGUMENT, "element type (1000)"},
                 {PRONY_INVALID_ARGUMENT, "a dimension below -1"},
-                {PRONY_INTERNAL, "infer function failed with status 12345"},
+                {PRONY_INTERNAL, "infer function returned an invalid status (12345)"},
                 {PRONY_OUT_OF_RANGE, "infer function failed without a message: value out of range"},
                 {PRONY_INVALID_ARGUMENT, "more than 12 facts"},
                 {PRONY_UNSUPPORTED, "cost function failed without a message"},
                 {PRONY_INVALID_ARGUMENT, "run function changed"},
                 {PRONY_INVALID_ARGUMENT, "run function changed"},
                 {PRONY_INVALID_ARGUMENT, "run function changed"},
-                {PRONY_INTERNAL, "run function failed with status -3"},
+                {PRONY_INTERNAL, "run function returned an invalid status (-3)"},
                 {PRONY_LIMIT, "run function failed without a message: limit exceeded"},
                 {PRONY_LIMIT, "own words"},
                 {PRONY_OK, ""}};

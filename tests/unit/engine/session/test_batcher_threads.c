@@ -443,12 +443,12 @@ static void models_that_cannot_be_combined_are_refused(void **state)
     mb_input(m, "x", PRONY_FLOAT32, "N,3");
     mb_node(m, "Transpose", "x", "y", "perm=[1,0]");
     mb_output(m, "y", PRONY_FLOAT32, "M,K");
-    refuse(m, 2, PRONY_SHAPE_MISMATCH, "no row per sample");
+    refuse(m, 2, PRONY_SHAPE_MISMATCH, "not a row per sample");
     m = mb_begin(13);
     mb_container(m, false, "x", PRONY_SEQUENCE, PRONY_FLOAT32);
     mb_node(m, "ConcatFromSequence", "x", "y", "axis=0");
     mb_output(m, "y", PRONY_FLOAT32, "N");
-    refuse(m, 2, PRONY_INVALID_ARGUMENT, "is no tensor of numbers");
+    refuse(m, 2, PRONY_INVALID_ARGUMENT, "is not a numeric tensor");
 }
 
 static void a_model_that_mixes_samples_is_told_of(void **state)

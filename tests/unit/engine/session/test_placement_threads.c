@@ -155,7 +155,7 @@ static void what_may_not_be_used_is_left_out_and_said(void **state)
     static const char *const wrong[] = {"", "x", "1-0", "0,", "4096", "0 1", "-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(prn_placement_create(&placement, wrong[i], &error), PRONY_INVALID_ARGUMENT);
-        assert_non_null(strstr(error.message, "no core list such as 0-3,8"));
+        assert_non_null(strstr(error.message, "is not a core list such as 0-3,8"));
         assert_int_equal(prony_affinity_check(wrong[i], &error), PRONY_INVALID_ARGUMENT);
     }
     assert_int_equal(prony_affinity_check("0-4095", &error), PRONY_OK);

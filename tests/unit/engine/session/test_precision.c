@@ -113,7 +113,7 @@ static void others_are_refused_by_name(void **state)
     mr_close(&r);
     r.options.precision = "int8"; /* of a model of floats */
     assert_int_equal(mr_try_open(&r, build()), PRONY_UNSUPPORTED);
-    assert_non_null(strstr(r.error.message, "wants a quantized model"));
+    assert_non_null(strstr(r.error.message, "needs a quantized model"));
     mr_close(&r);
 }
 

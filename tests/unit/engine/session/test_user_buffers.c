@@ -75,7 +75,7 @@ static void bytes_that_are_bound_twice(void **state)
 
     memcpy(x, given, sizeof given);
     assert_int_equal(prony_session_bind_output(r.session, 1, NULL, 0, &r.error), PRONY_OK); /* v is x */
-    mr_refused(&r, PRONY_INVALID_ARGUMENT, "output 'v' lies in the bytes of an input");
+    mr_refused(&r, PRONY_INVALID_ARGUMENT, "output 'v' overlaps an input");
     memcpy(x, given, sizeof given);
     assert_int_equal(prony_session_bind_output(r.session, 0, y, sizeof y, &r.error), PRONY_OK);
     assert_int_equal(prony_session_bind_output(r.session, 1, y + 4, sizeof y - 4 * sizeof *y, &r.error), PRONY_OK);
@@ -150,7 +150,7 @@ static void bindings_change(void **state)
     for (int i = 0; i < 2 * N; i++) wider[i] = (float)i;
     mr_set(&r, "x", PRONY_FLOAT32, "6,4", wider);
     assert_int_equal(prony_session_run(r.session, &r.error), PRONY_OUT_OF_RANGE);
-    assert_non_null(strstr(r.error.message, "output 'y' has 96 bytes; 48 are bound to it"));
+    assert_non_null(strstr(r.error.message, "output 'y' has 96 bytes, but 48 are bound to it"));
     assert_int_equal(prony_session_bind_output(r.session, 0, NULL, 0, &r.error), PRONY_OK);
     y[3] = -5;
     assert_int_equal(prony_session_run(r.session, &r.error), PRONY_OK);
@@ -174,7 +174,7 @@ static void planned_outputs(void **state)
     model_run r = {0};
     mr_open(&r, three_outputs());
     assert_int_equal(prony_session_planned_output(r.session, 0, &planned, &r.error), PRONY_INVALID_ARGUMENT);
-    assert_non_null(strstr(r.error.message, "nothing is planned yet"));
+    assert_non_null(strstr(r.error.message, "no plan exists yet"));
     bind(&r, x);
     for (int run = 0; run < 2; run++) {
         assert_int_equal(run ? prony_session_run(r.session, &r.error) : prony_session_prepare(r.session, &r.error),
