@@ -1,6 +1,7 @@
 /* The terminal report: options, heading and model summary. Tables are in report_text_layers.c and report_text_tables.c.
  * Reads the report only. */
 #include "profiler/exporters/report_text.h"
+#include "profiler/exporters/report_text_view.h"
 
 #include "base/shape.h"
 #include "profiler/text/number_text.h"
@@ -291,7 +292,7 @@ static void put_assumed_imports(prn_text *text, const prony_report *r)
 {
     for (size_t i = 0; i < r->assumed_import_count; i++) {
         prn_text_to(text, 2);
-        prn_text_putf(text, PRN_STYLE_DIM, "the model does not import %s (assumed)", r->assumed_imports[i]);
+        prn_text_putf(text, PRN_STYLE_DIM, "the model does not import %s: assumed", r->assumed_imports[i]);
         prn_text_line(text);
     }
 }
@@ -380,8 +381,8 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
     char note[200];
     char warmup[64] = "";
     if (r->config.warmup_runs >= 0)
-        snprintf(warmup, sizeof warmup, " after %" PRId64 " of warm-up%s", r->config.warmup_runs,
-                 r->warmup_detected ? " (detected)" : "");
+        snprintf(warmup, sizeof warmup, " after %" PRId64 " warm-up run%s%s", r->config.warmup_runs,
+                 r->config.warmup_runs == 1 ? "" : "s", r->warmup_detected ? " (detected)" : "");
     snprintf(note, sizeof note, "%" PRIu64 " runs%s%s%.80s", t->count, warmup, r->stop_reason ? "; stopped: " : "",
              r->stop_reason ? r->stop_reason : "");
     prn_text_heading(text, "Latency", note);
@@ -414,8 +415,7 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
         snprintf(line, sizeof line, "the cancelled run (not counted) stopped in %.500s", r->stopped_at);
         prn_text_wrap(text, PRN_STYLE_WARN, 2, line);
     }
-    if (t->p99_valid) return;
-    prn_text_wrap(text, PRN_STYLE_DIM, 2, "? too few samples for this quantile (p90 needs 64, p95 130, p99 662)");
+    if (!t->p99_valid) text->marks |= PRN_MARK_FEW_RUNS;
 }
 
 static void put_memory(prn_text *text, const prony_report *r, const char *title)
@@ -597,6 +597,7 @@ prony_status prn_report_write_text(const prony_report *report, const prony_write
     prn_text_begin(text, width < NARROWEST ? NARROWEST : width, options->color, write, user, error);
     text->whole_names = options->whole_names != 0;
     prony_status status = put_levels(text, &selection, &shown, error);
+    if (status == PRONY_OK) prn_text_marks(text, report);
     prony_status written = prn_text_end(text);
     prn_free(text);
     return status != PRONY_OK ? status : written;

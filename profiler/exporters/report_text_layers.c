@@ -206,38 +206,13 @@ static void layer_cell(const void *user, size_t row, int column, prn_cell *cell)
     }
 }
 
-/* Explains the marks in the shown rows, and the rows that the sum lacks. */
+/* Collects the marks of the shown rows for the legend, and says what the sum lacks. */
 static void put_layer_legend(prn_text *text, const prn_text_view *v)
 {
-    bool folded = false, attributed = false, dynamic = false, removed = false;
-    for (size_t i = 0; i < v->shown; i++) {
-        const char *mark = layer_mark(&v->report->layers[v->rows[i]]);
-        folded |= *mark == 'f';
-        removed |= *mark == '-';
-        attributed |= *mark == '~';
-        dynamic |= *mark == 'd';
-    }
-    for (size_t i = 0; i < v->lines.count; i++) {
-        if (v->lines.items[i].kind != PRN_LINE_NESTED) continue;
-        const char *mark = nested_mark(prn_view_nested(v, &v->lines.items[i]));
-        folded |= *mark == 'f';
-        attributed |= *mark == '~';
-        dynamic |= *mark == 'd';
-    }
-    if (attributed && strcmp(prn_estimate_basis(v->report), "measured") == 0)
-        prn_text_wrap(
-            text, PRN_STYLE_DIM, 0,
-            "~ estimated time: one operator runs several layers; split by this machine's rates for each kind of work");
-    else if (attributed)
-        prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "~ estimated time: one operator runs several layers; split by the rates of a usual machine "
-                      "('prony machine' measures this one, once)");
-    if (removed)
-        prn_text_wrap(text, PRN_STYLE_DIM, 0,
-                      "- removed before the run: it returns or repeats its input, or is folded into weights");
-    if (folded)
-        prn_text_wrap(text, PRN_STYLE_DIM, 0, "f evaluated once, when shapes were bound; costs nothing per run");
-    if (dynamic) prn_text_wrap(text, PRN_STYLE_DIM, 0, "d shape and cost are known only at run time");
+    for (size_t i = 0; i < v->shown; i++) text->marks |= prn_mark_of(layer_mark(&v->report->layers[v->rows[i]]));
+    for (size_t i = 0; i < v->lines.count; i++)
+        if (v->lines.items[i].kind == PRN_LINE_NESTED)
+            text->marks |= prn_mark_of(nested_mark(prn_view_nested(v, &v->lines.items[i])));
     if (!v->filtered && !v->part && prn_report_stamped(v->report) && v->share < 0.9995) {
         char note[96];
         prn_number_text rest;

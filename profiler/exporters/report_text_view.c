@@ -1,5 +1,9 @@
 #include "profiler/exporters/report_text_view.h"
 
+#include "profiler/report/work.h"
+
+#include <string.h>
+
 size_t prn_text_shown_rows(size_t count, size_t top)
 {
     return top && top < count ? top : count;
@@ -43,12 +47,36 @@ void prn_view_executions(const prony_nested_row *n, prn_cell *cell)
         cell->string = "0";
 }
 
+unsigned prn_mark_of(const char *mark)
+{
+    static const char marks[] = "~-fd!?";
+    const char *found = *mark ? strchr(marks, *mark) : NULL;
+    return found ? 1U << (found - marks) : 0;
+}
+
+void prn_text_marks(prn_text *text, const prony_report *report)
+{
+    const bool measured = strcmp(prn_estimate_basis(report), "measured") == 0;
+    const char *const meanings[] = {
+        measured ? "~ estimated time: one operator runs several layers; split by this machine's rates for each kind of "
+                   "work"
+                 : "~ estimated time: one operator runs several layers; split by the rates of a usual machine ('prony "
+                   "machine' measures this one, once)",
+        "- removed before the run: it returns or repeats its input, or is folded into weights",
+        "f evaluated once, when shapes were bound; costs nothing per run",
+        "d shape and cost are known only at run time",
+        "! the cancelled run stopped inside it",
+        "? too few samples for this quantile (p90 needs 64, p95 130, p99 662)"};
+    if (text->marks) prn_text_line(text);
+    for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
+        if (text->marks & 1U << i) prn_text_wrap(text, PRN_STYLE_DIM, 0, meanings[i]);
+}
+
 void prn_view_nested_legend(prn_text *text, const prn_text_view *v, const char *noun)
 {
-    bool stopped = false;
     for (size_t i = 0; i < v->lines.count; i++) {
         const prony_nested_row *n = prn_view_nested(v, &v->lines.items[i]);
-        stopped |= n && n->cancelled;
+        if (n && n->cancelled) text->marks |= PRN_MARK_CANCELLED;
     }
     if (v->lines.hidden) {
         prn_text_putf(text, PRN_STYLE_DIM, "and %zu more inside these %s; --all shows every one", v->lines.hidden,
@@ -60,7 +88,6 @@ void prn_view_nested_legend(prn_text *text, const prn_text_view *v, const char *
                       prn_view_executed(v)
                           ? "indented: runs inside the row above, whose figures include it; runs: executions per run"
                           : "indented: inside the row above, executed once; a row with branches counts the larger one");
-    if (stopped) prn_text_wrap(text, PRN_STYLE_DIM, 0, "! the cancelled run stopped inside it");
 }
 
 bool prn_view_executed(const prn_text_view *v)

@@ -160,7 +160,7 @@ static void find_threads(found *f, const prony_operator_row *row)
     const char *reason = prn_thread_reason(&t);
     prn_number_percent(number, t.lost_ns / t.time_ns);
     if (strcmp(reason, "serial kernel") == 0)
-        snprintf(text, sizeof text, "one task: %d of %d threads wait", row->threads - 1, row->threads);
+        snprintf(text, sizeof text, "only one task: %d of %d threads idle", row->threads - 1, row->threads);
     else if (strcmp(reason, "too few tasks") == 0)
         snprintf(text, sizeof text, "%.0f tasks for %d threads", t.tasks, row->threads);
     else if (strcmp(reason, "imbalance") == 0)

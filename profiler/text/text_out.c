@@ -18,6 +18,7 @@ void prn_text_begin(prn_text *text, int width, bool color, prony_write_fn write,
     text->width = width;
     text->whole_names = false;
     text->column = text->pending = 0;
+    text->marks = 0;
     text->size = 0;
 }
 

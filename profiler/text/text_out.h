@@ -27,6 +27,7 @@ typedef struct prn_text {
     bool whole_names; /* tables do not cut their names, however long the line becomes */
     int column;       /* of the next character, pending blanks included */
     int pending;      /* blanks that are written only if text follows on the line */
+    unsigned marks;   /* of the writer: marks that its tables used, explained once at the end */
     size_t size;
     char buffer[8192];
 } prn_text;

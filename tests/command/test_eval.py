@@ -324,7 +324,7 @@ class Images(Data):
         self.refuse(FAILED, ["not a PNG or JPEG"], "run", self.digits, "-i", "image=" + self.write("a.jpg", b"GIF89a"))
         self.refuse(FAILED, ["no-names"], "run", self.digits, "-i", "image=" + file, "--topk", "1",
                     "--labels", self.path("no-names"))
-        self.refuse(FAILED, ["no input 'picture'"], "run", self.digits, "-i", "picture=" + file)
+        self.refuse(FAILED, ["unknown input 'picture'"], "run", self.digits, "-i", "picture=" + file)
         self.refuse(USAGE, ["--topk"], "run", self.digits, "-i", "image=" + file, "--labels", file)
         self.refuse(USAGE, ["--topk", "'0'", "1 to 1000"], "run", self.digits, "--topk", "0")
         self.refuse(FAILED, ["cannot take an image"], "run", self.save("flat.onnx", ob.graph(

@@ -136,7 +136,7 @@ class Judgement(command_case.CommandTest):
         self.compare(VERDICT, a, c)
 
     def test_damaged_processes(self):
-        for runs, why in (([100, 99], "belong to no process"), ([100, 101], "200 together"), ([200, 0], "runs of each process"),
+        for runs, why in (([100, 99], "belong to no process"), ([100, 101], "sum to 200"), ([200, 0], "runs of each process"),
                           ([], "belong to no process"), (["x"], "process_runs")):
             def change(report):
                 report["latency_ns"]["process_runs"] = runs
@@ -260,7 +260,7 @@ class Judgement(command_case.CommandTest):
         document, metrics = self.compare(DONE, a, b)
         self.assertAlmostEqual(metrics["latency"]["p"], 0.1)  # 2 of 20 arrangements
         self.assertEqual(metrics["latency"]["verdict"], "same")
-        self.assertTrue(any("A has 3 runs" in note for note in document["notes"]), document["notes"])
+        self.assertTrue(any("A has only 3 runs" in note for note in document["notes"]), document["notes"])
 
     def test_exact_metrics(self):
         samples = latencies(10 * MS, 0.02)

@@ -184,7 +184,7 @@ static void reasons_of_a_team(void **state)
     expect(row, "imbalance", "90 % longer");
     row.parallel.threads_used = 1;
     row.thread_share_count = 0;
-    expect(row, "serial kernel", "1 of 2 threads wait");
+    expect(row, "serial kernel", "1 of 2 threads idle");
     row.parallel.efficiency = 0.95; /* well used: nothing to say */
     prony_report r;
     judge(&r, &row, 1);
