@@ -161,7 +161,8 @@ static void note_processes(note_list *list, const prn_comparing *c)
     else
         comparison_notes_note(
             list,
-            "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few; measure "
+            "cannot tell (?): processes of one model differ by about %.0f %%, and these reports have too few to tell; "
+            "measure "
             "both with --processes 10, or compare the models in turns (prony compare A.onnx B.onnx)",
             100 * PRN_PROCESS_DEVIATION);
 }

@@ -48,7 +48,8 @@ prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *me
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": unknown metric \"%s\"", text, key);
     if (out->metric->direction == PRONY_NO_DIRECTION)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "threshold \"%.100s\": metric %s has no better direction, so it takes no threshold", text, key);
+                        "threshold \"%.100s\": metric %s has no better or worse direction, so it takes no threshold",
+                        text, key);
     const char *value = text + length + 1;
     prony_status status = prony_metric_parse(out->metric, value + strspn(value, " "), &out->limit, error);
     if (status != PRONY_OK) prn_error_prefix(error, "threshold \"%.100s\"", text);
@@ -206,7 +207,7 @@ static prony_status thresholds_write_text(const prony_check_row *rows, size_t co
     for (size_t i = 0; i < count; i++) {
         char line[400];
         if (rows[i].outcome != PRONY_OUTCOME_UNKNOWN) continue;
-        snprintf(line, sizeof line, "%.60s is unknown in this report: %.300s", rows[i].threshold.metric->key,
+        snprintf(line, sizeof line, "%.60s is unknown in this report (%.300s)", rows[i].threshold.metric->key,
                  rows[i].threshold.metric->description);
         prn_text_wrap(text, PRN_STYLE_WARN, 0, line);
     }

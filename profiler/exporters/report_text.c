@@ -144,7 +144,7 @@ static void describe_run(phrase *p, const prony_report *r)
     else if (c->affinity && *c->affinity)
         phrase_add(p, "cores %.60s", c->affinity);
     if (c->affinity_failure && *c->affinity_failure)
-        phrase_add(p, "'%.40s' was not possible: %.160s", c->affinity, c->affinity_failure);
+        phrase_add(p, "affinity '%.40s' was not possible: %.160s", c->affinity, c->affinity_failure);
     if (c->background_threads > 0)
         phrase_add(p, "with %d busy thread%s of another process", c->background_threads,
                    c->background_threads == 1 ? "" : "s");

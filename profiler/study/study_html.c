@@ -119,7 +119,7 @@ static void put_fits(prn_out *out, const prony_study *s)
     prn_out_text(out, "</tbody></table></div>");
     for (size_t i = 0; i < s->limit_count; i++) {
         prn_number_text text;
-        prn_out_format(out, "<p>This model cannot exceed <b>%s</b> on %d processors of this machine: ",
+        prn_out_format(out, "<p>This model's speed-up cannot exceed <b>%s</b> on %d processors of this machine: ",
                        prn_number_fixed(text, s->limits[i].speedup, 2), s->limits[i].processors);
         prn_out_xml(out, s->limits[i].why);
         prn_out_text(out, ".</p>");

@@ -215,7 +215,7 @@ static void study_text_put_quality(prn_text *text, const prony_study *s)
     prn_text_put(text, PRN_STYLE_BOLD, "Data quality: ");
     prn_text_put(text, style, q->verdict);
     if (isfinite(q->aa_ratio))
-        prn_text_putf(text, PRN_STYLE_PLAIN, "; the baseline twice: %s, ratio %s", q->aa,
+        prn_text_putf(text, PRN_STYLE_PLAIN, "; baseline measured twice: %s, ratio %s", q->aa,
                       prn_number_fixed(number, q->aa_ratio, 3));
     prn_text_line(text);
     if (q->widest > 0) {
@@ -262,7 +262,8 @@ static void put_laws(prn_text *text, const prony_study *s)
     for (size_t i = 0; i < s->limit_count; i++) {
         char where[PRN_STUDY_LABEL_BYTES] = "";
         if (prn_study_groups(s) > 1) prn_study_label(s, prn_study_baseline(s, s->limits[i].group), where);
-        snprintf(line, sizeof line, "%s%sThis model cannot exceed %s on %d processors of this machine: %.300s", where,
+        snprintf(line, sizeof line,
+                 "%s%sThis model's speed-up cannot exceed %s on %d processors of this machine: %.300s", where,
                  *where ? ": " : "", prn_number_fixed(number, s->limits[i].speedup, 2), s->limits[i].processors,
                  s->limits[i].why);
         prn_text_wrap(text, PRN_STYLE_BOLD, 2, line);

@@ -87,7 +87,7 @@ class BenchMachineTest(unittest.TestCase):
         report = json.loads(self.succeed("profile", self.digits, "-r", "20", "-w", "1", "--json", "-"))
         self.assertIs(report["roof"]["busy"], True)
         text = " ".join(self.succeed("profile", self.digits, "-r", "20", "-w", "1").split())
-        self.assertIn("from a busy machine", text)
+        self.assertIn("measured on a busy machine", text)
         code, out, err = self.run_command("machine", "-t", "0.05", "--json", "-")
         self.assertEqual(code, DONE)
         self.assertIn("busy machine; measuring again", err)

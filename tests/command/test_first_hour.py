@@ -167,7 +167,7 @@ class Literals(CommandTest):
 
     def test_refused(self):
         for words, value in ((["'n'", "16000.5", "int64"], "n=16000.5"), (["[1, 2]", "[?, 3]"], "x=[[1,2]]"),
-                             (["'f'", "'2'", "bool"], "f=2"), (["no file", "uniform"], "n=many"), (["'[1,'"], "x=[1,"),
+                             (["'f'", "'2'", "bool"], "f=2"), (["neither a file", "uniform"], "n=many"), (["'[1,'"], "x=[1,"),
                              (["uniform:2:1"], "x=uniform:2:1"), (["'[[1],2]'"], "x=[[1],2]")):
             self.refuse(FAILED, words, "run", self.model, "-i", value)
 

@@ -55,14 +55,14 @@ def sizes(count):
 
 
 class Hostile(command_case.CommandTest):
-    def limited(self, name, data, *arguments, seconds=1, most=MOST_SECONDS, words="is up"):
+    def limited(self, name, data, *arguments, seconds=1, most=MOST_SECONDS, words="was reached"):
         path = self.write(name + ".onnx", data)
         started = time.monotonic()
         code, _, error = run("run", path, "-q", "--time-limit", "%ds" % seconds, *arguments)
         self.assertLess(time.monotonic() - started, seconds + most, name)
         if code != DONE:
             self.assertEqual(code, FAILED, error[:300])
-            self.assertTrue(words in error or "the time limit of %ds is up" % seconds in error, error[:300])
+            self.assertTrue(words in error or "the time limit of %ds was reached" % seconds in error, error[:300])
 
     def test_nodes_that_differ_in_attribute_names(self):
         self.limited("attribute_names", attribute_names(40000))

@@ -48,7 +48,7 @@ class Interrupts(command_case.CommandTest):
     def test_time_limit_names_where_it_was(self):
         status, out, error = run("run", self.endless(), "--time-limit", "300ms")
         self.assertEqual((status, out), (FAILED, ""))
-        self.assertIn("the time limit of 300ms is up: ", error)
+        self.assertIn("the time limit of 300ms was reached: ", error)
         self.assertIn("node 'outer' (Loop)", error)
 
     def test_trips_are_bounded(self):

@@ -417,7 +417,7 @@ class Judgement(command_case.CommandTest):
         for words, threshold in ((["latency", "no unit", "ms"], "latency:100"), (["latency", "unit", "100MB"], "latency:100MB"),
                                  (["throughput", "samples/s"], "throughput:1000"), (["unknown metric", "latncy"], "latncy:1ms"),
                                  (["METRIC:VALUE"], "latency"), (["latency", "not a number"], "latency:fast"),
-                                 (["layers", "no better direction"], "layers:3"), (["memory", "1GHz"], "memory:1GHz")):
+                                 (["layers", "no better or worse direction"], "layers:3"), (["memory", "1GHz"], "memory:1GHz")):
             self.refuse(USAGE, words, "check", a, "--threshold", threshold)
         self.refuse(USAGE, ["--threshold", "missing"], "check", a)
         self.refuse(USAGE, ["no unit"], "check", a, "--threshold", "latency:11ms", "memory:12")

@@ -345,7 +345,7 @@ class Repeat(ScaleTest):
         self.refuse(FAILED, ["cut.json"], "scale", self.digits, "--repeat", cut)
         for name, words, change in [
                 ("version.json", ["version", "prony.study/2"], lambda s: s.update(schema="prony.study/2")),
-                ("report.json", ["no study"], lambda s: s.update(schema="prony.report/1")),
+                ("report.json", ["not the schema of a study"], lambda s: s.update(schema="prony.report/1")),
                 ("order.json", ["order", "77"], lambda s: s["plan"]["order"].append(77)),
                 ("block.json", ["blocks[0]", "configuration"], lambda s: s["blocks"][0].update(configuration=9)),
                 ("samples.json", ["samples_ns"], lambda s: s["blocks"][1].update(samples_ns=[1, -5])),

@@ -56,7 +56,7 @@ class Values(CommandTest):
         self.assertEqual(texts(self.outputs(self.echo, "--dim", "k=3", "-i", 'a="all"') + "/output_0.npy"), ((3,), ["all"] * 3))
         for wrong in ('["x"', '["x]', r'["\q"]', r'["\u12"]', r'["\ud800"]', '["x", 1]', "[x]", '["x"] y', '[["x"], "y"]'):
             self.refuse(FAILED, ["input 'a'", "is not a string value", '["x", "y"]'], "run", self.echo, "-i", "a=" + wrong)
-        self.refuse(FAILED, ["'ones' is is not a string value"], "run", self.echo, "--dim", "k=1", "-i", "a=ones")
+        self.refuse(FAILED, ["'ones' is not a string value"], "run", self.echo, "--dim", "k=1", "-i", "a=ones")
         self.refuse(FAILED, ["input 'a'", "'hello' is neither a file", '["x", "y"]'], "run", self.echo, "-i", "a=hello")
 
     def test_text_in_files(self):

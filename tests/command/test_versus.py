@@ -162,7 +162,7 @@ class Versus(CommandTest):
         page = self.write("page.md", b"# Before\n\n<!-- made by scripts/performance_table.py -->\nnot measured\n<!-- end -->\n\nbehind\n")
         models = self.write("models.txt", b"# a comment\ndoubled.onnx --dim rows=2\nnowhere.onnx\n")
         code, err = self.table(page, models)
-        self.assertEqual((code, err), (DONE, "in no folder: nowhere.onnx\n"))
+        self.assertEqual((code, err), (DONE, "not found in any folder: nowhere.onnx\n"))
         text = self.read(page).decode()
         self.assertTrue(text.startswith("# Before\n") and text.endswith("<!-- end -->\n\nbehind\n"), text)
         self.assertNotIn("not measured", text)

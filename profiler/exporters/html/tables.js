@@ -471,6 +471,7 @@ $('search').addEventListener('input', () => {
   waiting = setTimeout(refresh, view.level.rows.length > 3000 ? 150 : 0);
 });
 $('type').addEventListener('change', refresh);
+$('hint-estimated').hidden = ![...layers, ...(report.nested_layers || [])].some(l => l.time_attributed);
 $('csv').addEventListener('click', () => download(fileName + '_' + view.key + '.csv', 'text/csv', csvText()));
 $('columns').addEventListener('click', () => {
   const { key, sort, descending } = view;
