@@ -1,4 +1,4 @@
-/* What every operator's function, built-in or custom, may call on its context. */
+/* Calls on a context for every operator's function, built-in or custom. */
 #include "base/threads/parallel.h"
 #include "base/status.h"
 #include "base/threads/cancel.h"

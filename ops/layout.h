@@ -1,4 +1,4 @@
-/* How a tensor's elements lie in memory. The shape is always the logical one ([N, C, spatial …]).
+/* The order of a tensor's elements in memory. The shape is always the logical one ([N, C, spatial …]).
  *
  *   PRN_PLAIN      row-major as ONNX has it
  *   PRN_NHWC       [N, spatial …, C]
@@ -25,14 +25,14 @@ static inline int64_t prn_layout_block(prn_layout layout)
 int64_t prn_layout_elements(const prony_shape *shape, prn_layout layout);
 /* Bytes of the value in its own layout; SIZE_MAX if unknown or too large. */
 size_t prn_layout_bytes(const prony_value *value);
-/* Whether the same bytes read the same under both layouts (spatial size 1 and full blocks, or C = 1 for NHWC, …). */
+/* True if the same bytes read the same under both layouts (spatial size 1 and full blocks, or C = 1 for NHWC, …). */
 bool prn_layout_same_bytes(const prony_shape *shape, prn_layout a, prn_layout b);
 
 /* The dims of a value as they lie in memory: PRN_NHWC has the channels last, blocked layouts have one more axis. */
 prony_shape prn_lowbit_shape(const prony_shape *shape, prn_layout layout);
-/* Where logical axis `axis` is found there (blocked: the axis of blocks for the channels). */
+/* The axis of the stored shape that holds logical axis `axis` (blocked: the axis of blocks for the channels). */
 int prn_lowbit_axis(int rank, prn_layout layout, int axis);
-/* Whether tensors of this rank can be joined or cut in this layout, as far as that does not depend on the extents. */
+/* True if tensors of this rank can be joined or cut in this layout, as far as that does not depend on the extents. */
 bool prn_layout_joins(int rank, prn_layout layout);
 
 #endif

@@ -1,7 +1,7 @@
-/* Where the bytes of a value are. NULL is the host's memory, where inputs, outputs and constants of a graph are and
- * every kernel works that does not say otherwise (prn_kernel in ops/op.h). Another place, the memory of a device say,
- * is one constant row of functions, known by its address; the plan has one block of bytes there, and Copy steps where a
- * value is at one place and read at another. */
+/* The memory that holds the bytes of a value. NULL is the host's memory, where inputs, outputs and constants of a
+ * graph are and every kernel works that does not say otherwise (prn_kernel in ops/op.h). Another place, the memory
+ * of a device say, is one constant row of functions, known by its address; the plan has one block of bytes there,
+ * and Copy steps where a value is at one place and read at another. */
 #ifndef PRN_OPS_MEMORY_SPACE_H
 #define PRN_OPS_MEMORY_SPACE_H
 

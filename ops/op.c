@@ -97,7 +97,7 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset)
 
 #define MOST_SETTLED 512 /* operands of a node whose layouts are asked for */
 
-/* Whether the kernel, offered plain inputs, takes them so and makes plain outputs. */
+/* True if the kernel, offered plain inputs, takes them so and makes plain outputs. */
 static PRN_OWN_FRAME bool stays_plain(const prn_kernel *kernel, const prony_context *context)
 {
     const size_t in_count = context->input_count, count = in_count + context->output_count;
@@ -129,7 +129,7 @@ bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *conte
     return true;
 }
 
-/* Whether the row serves this node, however fast. */
+/* True if the row serves this node, however fast. */
 static bool op_list_takes(const prn_kernel *k, const prony_context *context)
 {
     if (!prn_kernel_takes_types(k, context)) return false;

@@ -1,6 +1,6 @@
-/* What an operator is: one descriptor row binds attributes, shape inference, cost and kernels.
+/* An operator is one descriptor row, which binds attributes, shape inference, cost and kernels.
  *
- * Operators know no graph, no file, no clock and no profiler. What they need from above they ask of the engine services
+ * Operators know no graph, no file, no clock and no profiler. They ask the engine services for everything above them
  * (prn_services). Descriptors and kernels are const and shared by all threads; what a kernel keeps between runs is its
  * prepared state, which belongs to one plan step and is read-only while running. */
 #ifndef PRN_OPS_OP_H
@@ -89,9 +89,9 @@ typedef struct prony_post_ops { /* the name that prony_operator.h declares */
 /* Applies context->post_ops to `count` consecutive float32 elements of the output, the first of them at element index
  * `first` of output 0 (as stored), in place at `data`. A NULL post_ops does nothing. */
 void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t first, int64_t count);
-/* Whether zero stays zero (an addition's does where the residual is zero). */
+/* True if zero stays zero (an addition's does where the residual is zero). */
 bool prn_post_op_keeps_zero(const prn_post_op *op);
-/* Whether all of them do; NULL: there are none. */
+/* True if all of them do; NULL: there are none. */
 bool prn_post_ops_keep_zero(const prn_post_ops *post_ops);
 /* Asks for what they add in the output's layout; `in` as prn_kernel.layouts has it. NULL: there are none. */
 void prn_post_ops_ask_layout(const prn_post_ops *post_ops, prn_layout layout, prn_layout *in);
@@ -120,7 +120,7 @@ typedef struct prony_engine_services { /* the name that prony_operator.h declare
     /* For a `build` that was handed to `packed`: it reads these bytes of its source no more, and they may be gone.
      * NULL: nobody listens. */
     void (*release_range)(const prony_context *context, const void *from, size_t bytes);
-    /* Whether another node reads constant input `input` too, beside a first input of other extents: its kernel may want
+    /* True if another node reads constant input `input` too, beside a first input of other extents: its kernel may want
      * another packed form. NULL: nobody does. */
     bool (*serves_other_extents)(const prony_context *context, size_t input);
     /* Bytes of all weights of the model, or of the subgraph that the node is in; 0: they are not known. NULL: never. */
@@ -141,14 +141,14 @@ typedef struct prony_engine_services { /* the name that prony_operator.h declare
     /* Gives outputs[index] bytes of the arena's dynamic region for the type and shape that it now holds. For outputs
      * whose shape infer left unknown even with all data present. */
     prony_status (*output_alloc)(const prony_context *context, size_t index);
-    /* How many inputs (or outputs) a subgraph has, and what it declares of number `index`, if there is one of that
+    /* The number of inputs (or outputs) of a subgraph, and the declared type of number `index`, if there is one of that
      * number (dtype PRONY_UNDEFINED, rank -1, dim -1: undeclared). */
     prony_status (*subgraph_port)(const prony_context *context, const struct prn_graph *graph, bool output,
                                   size_t index, size_t *count, prony_value *declared);
 
     /* ---- values of the operator's own while it runs. They live in the arena's dynamic region, are never written to
-     * once they are filled, and may be held several times over. What an operator does not hand on it drops; after a
-     * failed run the engine releases everything. */
+     * once they are filled, and may be held several times over. An operator drops every value that it does not hand
+     * on; after a failed run the engine releases everything. */
 
     /* Elements for the type and shape that *value holds. */
     prony_status (*value_take)(const prony_context *context, prony_value *value);
@@ -165,13 +165,13 @@ typedef struct prony_engine_services { /* the name that prony_operator.h declare
     prony_status (*output_set)(const prony_context *context, size_t index, prony_value *value);
     /* Bytes for the text of string elements; they stay until the run's outputs are gone. */
     prony_status (*text_take)(const prony_context *context, size_t bytes, char **text);
-    /* How many trips one Loop may make. */
+    /* The limit of one Loop's trips. */
     int64_t (*trip_limit)(const prony_context *context);
     /* Adds work of the operator's own to what its subgraphs execute in this run. Only for operators with subgraphs. */
     prony_status (*work_add)(const prony_context *context, const prony_cost *cost);
 
-    /* Reads an image file's bytes. What is damaged or no image gives out->data NULL and PRONY_OK; a format that is
-     * known, but not to this build, is an error that names it. */
+    /* Reads an image file's bytes. Damaged bytes, and bytes that are no image, give out->data NULL and PRONY_OK; a
+     * format that is known, but not to this build, is an error that names it. */
     prony_status (*image_decode)(const prony_context *context, const void *bytes, size_t size, prn_pixels *out);
     void (*image_drop)(prn_pixels *image);
 } prn_services;
@@ -188,7 +188,7 @@ typedef enum prn_stays_in_fp32 {
 /* ---- kernels
  * ------------------------------------------------------------------------------------------------------ */
 
-/* State and scratch bytes that prepare hands to the plan; the same struct serves custom operators. */
+/* State and scratch bytes that plan gets this from prepare; from same struct serves custom operators. */
 typedef prony_prepared prn_prepared;
 
 #define PRN_TYPE(dtype) (UINT32_C(1) << (dtype))
@@ -204,11 +204,11 @@ typedef struct prn_kernel {
                              those that it lets through */
     unsigned precisions;  /* PRN_PRECISION bits of those that it serves, alone; [0] all, as it computes in float32 or
                             more, in an order that no instruction set changes */
-    /* Whether it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must
+    /* True if it can run this node (shapes, attributes, post_ops, ISA, which inputs are constant). NULL: always. Must
      * not depend on the thread count: outputs are bit-identical for every number of threads. Nor on what a constant of
      * rank 2 or more contains: its bytes may not be there yet (engine/bind/lazy_constant.h). */
     bool (*supported)(const prony_context *context);
-    /* Whether it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel
+    /* True if it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel
      * is chosen; tests run what is usable. The same rule for thread counts. */
     bool (*profitable)(const prony_context *context);
     /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
@@ -247,7 +247,7 @@ typedef struct prn_kernel {
                                            same */
 } prn_kernel;
 
-/* Whether output 0 may lie in the bytes of an input, of a node with these post-operations: by the kernel's mask; inputs
+/* True if output 0 may lie in the bytes of an input, of a node with these post-operations: by the kernel's mask; inputs
  * past its end are never taken over. */
 static inline bool prn_kernel_may_overwrite(const prn_kernel *kernel, const prn_post_ops *post_ops, size_t input)
 {
@@ -256,7 +256,7 @@ static inline bool prn_kernel_may_overwrite(const prn_kernel *kernel, const prn_
     return input < 32 && (kernel->inplace >> input & 1);
 }
 
-/* Where a kernel reads input i and writes output i. */
+/* The memory spaces where a kernel reads input i and writes output i. */
 static inline const prn_memory_space *prn_kernel_reads_at(const prn_kernel *kernel, size_t i)
 {
     return i < 32 && (kernel->host_inputs >> i & 1) ? NULL : kernel->place;
@@ -283,13 +283,13 @@ enum {
                                  yet (dtype PRONY_UNDEFINED) or no shape (rank -1). Other operators see tensors only. */
 };
 
-/* How many inputs or outputs. */
+/* The number of inputs or outputs. */
 typedef struct prn_arity {
     int least, most; /* -1: any number */
 } prn_arity;
 
 /* A family file ends with its rows, an array of prn_op whose name is "prn_ops_" and the family's, the last one without
- * a name; a line in op_list.inc names the family. What a row leaves out has the value in brackets. */
+ * a name; a line in op_list.inc names the family. A member that a row leaves out has the value in brackets. */
 /* Codes of fewer bits than the type that stores them: how many lie in a constant input, and their bits. count 0: each
  * stored element is one. */
 typedef struct prn_packed_qint8 {
@@ -318,7 +318,8 @@ typedef struct prn_op {
     const void *variant; /* which of the family's operators it is (an activation, a reduction, an arity …), in the
                             family's own terms; callbacks get it from prn_variant. [NULL] the family has no use for
                             it */
-    /* What an input holds as a weight; inputs have their shapes, data may be missing. [NULL] no input is packed */
+    /* The codes that an input holds as a weight; inputs have their shapes, data may be missing. [NULL] no input is
+     * packed */
     prn_packed_qint8 (*packed_codes)(const prony_context *context, size_t input);
 } prn_op;
 
@@ -376,7 +377,7 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only,
                                 const prn_kernel *like);
 
-/* Whether the row's types are those of the node's inputs. */
+/* True if the row's types are those of the node's inputs. */
 bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *context);
 
 /* All rows that take the node, whether or not they are worth it, in the table's order: at most `most`. */

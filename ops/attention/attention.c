@@ -207,7 +207,7 @@ static prony_status read_attend(const prony_context *context, prn_attend *out)
     return PRONY_OK;
 }
 
-/* What is prepared, on the bytes that the context has now. */
+/* The prepared problem, on the bytes that the context has now. */
 static prn_attend kept_attend(const prony_context *context)
 {
     prn_attend at = *(const prn_attend *)context->state;

@@ -20,7 +20,7 @@
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID_KEYS };
 enum { Y, PRESENT_KEY, PRESENT_VALUE, SCORES };
-/* What the fourth output holds (qk_matmul_output_mode). */
+/* Contents of the fourth output (qk_matmul_output_mode). */
 enum { SCORES_RAW, SCORES_CAPPED, SCORES_MASKED, SCORES_SOFTMAX };
 enum { MOST_TASKS = 64 };
 
@@ -228,7 +228,7 @@ static void lay_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-/* Whether K or V lies as it is wanted already. */
+/* True if K or V lies as it is wanted already. */
 static bool standard_attention_lies_ready(const attention *at, size_t input)
 {
     return (!at->packed || at->blocks) && at->past == 0 && at->context->inputs[input]->dtype == at->work;
@@ -264,7 +264,7 @@ static int64_t valid_keys(const attention *at, int64_t b)
     return keys > 0 ? keys : 0;
 }
 
-/* What is added to the score of key t, for a row of the query. */
+/* The term added to the score of key t, for a row of the query. */
 static double standard_attention_bias_of(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
 {
     const prony_value *mask = prn_input(at->context, MASK), *valid = prn_input(at->context, VALID_KEYS);
@@ -290,7 +290,7 @@ static void keep_scores(const attention *at, int64_t row, const void *scores, in
                 at->keys);
 }
 
-/* Whether a row is left in front of key t, of which `count` elements are read. */
+/* True if a row is left in front of key t, of which `count` elements are read. */
 static inline bool standard_attention_is_left(int64_t t, int64_t count)
 {
     return count > 4096 ? prn_cancelled() : prn_cancelled_at(t);

@@ -94,7 +94,7 @@ static size_t float_bytes(int64_t a, int64_t b, int64_t c, int64_t d)
     return count < 0 ? SIZE_MAX : prony_dtype_bytes(PRONY_FLOAT32, count);
 }
 
-/* Whether the rows need a place of their own: elsewhere than [B, L, N, D], or with a bias, or joined to a past. */
+/* True if the rows need a place of their own: elsewhere than [B, L, N, D], or with a bias, or joined to a past. */
 static bool needs_place(const prn_mha_node *n, const prn_mha_rows *r, bool joins)
 {
     const bool lies_right = r->head == r->depth && r->row == n->heads * r->depth && r->batch == r->length * r->row;

@@ -161,7 +161,7 @@ static double group_query_bias_of(const prn_gqa *g, int64_t b, int64_t h, int64_
     return prn_get_f64(bias->data, bias->dtype, row * dim[3] + t);
 }
 
-/* Whether a further term, exp(*extra), stands in the softmax's denominator. */
+/* True if a further term, exp(*extra), stands in the softmax's denominator. */
 static bool has_sink(const prn_gqa *g, int64_t h, double *extra)
 {
     const prony_value *sink = prn_input(g->context, PRN_GQA_SINK);

@@ -54,7 +54,7 @@ prony_status prn_gqa_read(const prony_context *context, prn_gqa *out);
 /* Checks what shapes do not tell, before a run: lengths and positions. */
 prony_status prn_gqa_check_data(const prn_gqa *g);
 
-/* Whether every sequence begins here. */
+/* True if every sequence begins here. */
 static inline bool prn_gqa_begins(const prn_gqa *g)
 {
     return g->rows == g->total;

@@ -95,7 +95,7 @@ static prony_status group_query_read_rows(const prony_context *context, prn_gqa 
     return PRONY_OK;
 }
 
-/* How long the sequences are: the longest, and the tensors. */
+/* Lengths of the sequences: the longest, and the tensors. */
 static prony_status read_lengths(const prony_context *context, prn_gqa *g)
 {
     const prony_value *past_k = prn_input(context, PRN_GQA_PAST_KEY), *past_v = prn_input(context, PRN_GQA_PAST_VALUE);

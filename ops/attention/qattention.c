@@ -43,7 +43,7 @@ typedef struct qattention {
     float *q, *kv, *mask; /* [B, N, S, D], [2, B, N, T, D], [B, 1, S, T] */
 } qattention;
 
-/* What prepare settles: the weight's panels, and the attention on floats. */
+/* Prepared: the weight's panels, and the attention on floats. */
 typedef struct qattention_state {
     const int16_t *panels;
     prn_delegate attention;
@@ -241,7 +241,7 @@ static prony_status qattention_cost(const prony_context *context, prony_cost *ou
 
 /* ---- projection and mask */
 
-/* Where element (b, s) of head h goes: Q, or its place behind the past in K or V. */
+/* The destination of element (b, s) of head h: Q, or its place behind the past in K or V. */
 static float *qattention_place(const qattention *at, int64_t part, int64_t b, int64_t s, int64_t h)
 {
     if (part == 0) return at->q + ((b * at->heads + h) * at->rows + s) * at->depth;
@@ -270,7 +270,7 @@ static void copy_past(const prony_context *context, const qattention *at)
     }
 }
 
-/* Whether query s may look at key t. */
+/* True if query s may look at key t. */
 static bool is_open(const prony_value *mask, const qattention *at, int64_t b, int64_t s, int64_t t)
 {
     const int32_t *data = mask->data;

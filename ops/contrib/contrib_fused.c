@@ -17,8 +17,8 @@ typedef struct fused_params {
     float activation_alpha, activation_beta, activation_gamma;
 } fused_params;
 
-/* One row per activation: defaults of its two parameters, operations per element. What is no post-operation is a map
- * over the finished output; Gemm's optimizer alone writes those. */
+/* One row per activation: defaults of its two parameters, operations per element. An activation that is no
+ * post-operation is a map over the finished output; Gemm's optimizer alone writes those. */
 static const struct activation {
     const char *name;
     prn_post_kind kind;
@@ -121,7 +121,7 @@ typedef struct fused_kind {
     bool maps;        /* takes activations that are no post-operations */
 } fused_kind;
 
-/* What a kernel keeps from prepare to run. */
+/* The state that a kernel keeps from prepare to run. */
 typedef struct fused_state {
     prn_delegate to;
     prn_post_ops post_ops;

@@ -54,10 +54,10 @@ typedef struct prn_moe {
 prony_status prn_moe_check(const prony_context *context);
 /* Checks all shapes. */
 prony_status prn_moe_read(const prony_context *context, prn_moe *out);
-/* What was read, with the operands that the context has now. */
+/* The problem that was read, with the operands that the context has now. */
 prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read);
 
-/* What the inputs of QMoE hold (prn_op's packed_codes). */
+/* The codes in the inputs of QMoE (prn_op's packed_codes). */
 prn_packed_qint8 prn_moe_packed_codes(const prony_context *context, size_t input);
 /* Codes of one expert's layer. */
 prn_nbit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert);

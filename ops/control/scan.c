@@ -55,7 +55,7 @@ static prony_status scan_check_list(const prony_context *context, const prn_ints
     return PRONY_OK;
 }
 
-/* How the node's inputs and outputs divide into carried values and scans, checked against its body. Opset 8 has a
+/* Divides the node's inputs and outputs into carried values and scans, checked against its body. Opset 8 has a
  * batch axis and an input in front. */
 static prony_status scan_make_form(const prony_context *context, scan_form *form)
 {

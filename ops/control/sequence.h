@@ -1,4 +1,4 @@
-/* What operators on sequences share. */
+/* Shared by operators on sequences. */
 #ifndef PRN_OPS_CONTROL_SEQUENCE_H
 #define PRN_OPS_CONTROL_SEQUENCE_H
 

@@ -1,4 +1,4 @@
-/* What a plan step of the convolution by parts knows of its problem; shared by its files alone. */
+/* The prepared problem of a plan step of the convolution by parts; shared by its files alone. */
 #ifndef PRN_OPS_CONV_CONV_BF16X3_PLAN_H
 #define PRN_OPS_CONV_CONV_BF16X3_PLAN_H
 

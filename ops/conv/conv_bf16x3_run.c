@@ -31,7 +31,7 @@ typedef struct job {
     char *shared, *slots;
 } job;
 
-/* What one task works on. */
+/* The work of one task. */
 typedef struct strip {
     int64_t image, first_row, end_row, first_column, end_column;
     int64_t rows;            /* of tiles */
@@ -280,7 +280,7 @@ static void split_piece(void *argument, int64_t task)
     job->shared[task] = split_units(job, &strip, piece * units / s->pieces, (piece + 1) * units / s->pieces);
 }
 
-/* Whether all that the strip reads has parts. */
+/* True if all that the strip reads has parts. */
 static bool conv_bf16x3_run_has_parts(const job *job, int64_t index)
 {
     const prn_conv_bf16x3_plan *s = job->state;

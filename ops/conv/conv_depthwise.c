@@ -51,7 +51,7 @@ void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, pr
     prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 
-/* The state. What lies behind conv.x and conv.y is found anew in every run. */
+/* The state. The data of conv.x and conv.y is found anew in every run. */
 typedef struct depthwise_plan {
     prn_conv conv;
     prn_direct_epilogue end;

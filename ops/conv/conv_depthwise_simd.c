@@ -59,7 +59,7 @@ VEC_INLINE void conv_depthwise_simd_tile(const prn_depthwise_row *row, const tap
     conv_depthwise_simd_finish(row, at, sum, positions);
 }
 
-/* What padding is read from. */
+/* Zeros that are read as padding. */
 static const float padding[VEC_LANES];
 
 /* Outputs some of whose columns may be padding. */
@@ -135,7 +135,7 @@ VEC_INLINE void conv_depthwise_simd_edge_tile(const prn_depthwise_row *row, cons
     conv_depthwise_simd_finish(row, at, sum, positions);
 }
 
-/* Whether the row was one that conv_depthwise_simd_edge_tile can begin and end, and is done. */
+/* True if the row was one that conv_depthwise_simd_edge_tile can begin and end, and is done. */
 VEC_INLINE bool padded_evenly(const prn_depthwise_row *row, const taps *rows, const int stride, const int kernel,
                               const int missing)
 {

@@ -1,4 +1,4 @@
-/* What conv_f32_direct and conv_f32_stem have in common: their tiles, the groups of output blocks, and how sums end. */
+/* Shared by conv_f32_direct and conv_f32_stem: their tiles, the groups of output blocks, and how sums end. */
 #include "base/integers.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/post_ops_vec.h"

@@ -1,4 +1,4 @@
-/* What conv_f32_direct and convtranspose_f32_direct have in common before they run: their parts, how these are cut to
+/* Shared by conv_f32_direct and convtranspose_f32_direct before they run: their parts, how these are cut to
  * tasks, and the packed weights. */
 #include "base/memory/alloc.h"
 #include "base/integers.h"
@@ -84,7 +84,7 @@ void prn_conv_direct_release(void *released)
     prn_free(state);
 }
 
-/* Where taps read, and where windows can begin and meet no padding. */
+/* The reads of taps, and the positions where windows can begin and meet no padding. */
 static void conv_direct_phases_find_taps(prn_direct_plan *plan)
 {
     const prn_window *window = &plan->conv.window;
@@ -106,7 +106,7 @@ static void conv_direct_phases_find_taps(prn_direct_plan *plan)
     }
 }
 
-/* Whether the tap is one of the window's last places along each axis, as many as the next window lies further on. */
+/* True if the tap is one of the window's last places along each axis, as many as the next window lies further on. */
 static bool is_fresh(const prn_direct_plan *plan, int64_t tap)
 {
     for (int axis = 0; axis < PRN_WINDOW_AXES; axis++)

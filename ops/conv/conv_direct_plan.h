@@ -1,4 +1,4 @@
-/* What a plan step of conv_f32_direct, convtranspose_f32_direct or conv_f32_stem knows of its problem; shared by their
+/* The prepared problem of a plan step of conv_f32_direct, convtranspose_f32_direct or conv_f32_stem; shared by their
  * files alone. */
 #ifndef PRN_OPS_CONV_CONV_DIRECT_PLAN_H
 #define PRN_OPS_CONV_CONV_DIRECT_PLAN_H
@@ -12,7 +12,7 @@ enum {
     PRN_DIRECT_MOST_FRESH = 8
 };
 
-/* How the sums end. */
+/* The end of the sums. */
 typedef struct prn_direct_epilogue {
     size_t added; /* which input they are added to; 0: none */
     bool clamped; /* what they become between `low` and `high` */
@@ -23,13 +23,13 @@ typedef struct prn_direct_epilogue {
                            0: nothing is to be */
 } prn_direct_epilogue;
 
-/* Whether there is anything to do for prn_direct_apply_epilogue. */
+/* True if there is anything to do for prn_direct_apply_epilogue. */
 static inline bool prn_direct_has_rest(const prn_direct_epilogue *end)
 {
     return end->rest.count > 0 || end->kept_lanes > 0;
 }
 
-/* What one tap of a window reads, and with which of the filter's weights. */
+/* The input that one tap of a window reads, and its weight in the filter. */
 typedef struct prn_direct_tap {
     int64_t number;              /* of the filter's taps, in row-major order */
     int64_t at[PRN_WINDOW_AXES]; /* where it reads, from where the window begins: planes, rows, places of the input */
@@ -44,7 +44,7 @@ typedef struct prn_direct_part {
     int64_t out_first[PRN_WINDOW_AXES], out_step[PRN_WINDOW_AXES]; /* where they are in the output */
 } prn_direct_part;
 
-/* A part of the problem with its cut. What lies behind conv.x and conv.y is found anew in every run. */
+/* A part of the problem with its cut. The data of conv.x and conv.y is found anew in every run. */
 typedef struct prn_direct_plan {
     const prn_direct_simd *simd;
     prn_conv conv;
@@ -110,7 +110,7 @@ static inline int64_t prn_direct_packed_count(const prn_direct_plan *plan)
 
 /* An empty state of `count` parts; NULL: no memory. */
 prn_direct_state *prn_direct_state_make(size_t count, int64_t sets);
-/* The next part of the state: `tap` tells its `taps` taps one after the other. What the other fields are follows. */
+/* The next part of the state: `tap` tells its `taps` taps one after the other. The other fields are derived. */
 prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
                                  const prn_direct_part *part, int64_t taps,
                                  void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap),
@@ -127,16 +127,16 @@ void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, pr
 
 /* The tiles of the running processor. */
 const prn_direct_simd *prn_direct_tiles(void);
-/* Whether tiles of so many output channels can end with the context's post-operations; what they are then. */
+/* True if tiles of so many output channels can end with the context's post-operations; what they are then. */
 bool prn_direct_can_fuse(const prony_context *context, int64_t out_channels);
-/* Whether there are post-operations that tiles leave to the loops of vec.h, where they take less than in oneDNN's
+/* True if there are post-operations that tiles leave to the loops of vec.h, where they take less than in oneDNN's
  * kernels with AVX2. */
 bool prn_direct_epilogue_has_maps(const prony_context *context);
 prn_direct_epilogue prn_direct_find_epilogue(const prn_post_ops *post_ops, int64_t out_channels);
 /* `width` lanes of the bias (NULL: none, zeros) of a set of `channels` from channel `first` on. */
 void prn_direct_copy_bias(const prony_value *from, int64_t channels, int64_t set, int64_t first, int64_t width,
                           float *bias);
-/* What the tiles leave to do with the output positions [begin, end) of some blocks of an image. */
+/* The work that tiles leave for the output positions [begin, end) of some blocks of an image. */
 void prn_direct_apply_epilogue(const prony_context *context, const prn_direct_epilogue *end, float *y,
                                int64_t first_plane, int64_t planes, int64_t spatial, int64_t from, int64_t to);
 

@@ -20,7 +20,7 @@ typedef struct job {
     const prony_value *bias;
 } job;
 
-/* What one task works on. */
+/* The work of one task. */
 typedef struct piece {
     int64_t image, group, begin, end; /* output positions */
     int64_t first_block, blocks;
@@ -79,7 +79,7 @@ static void find_position(const prn_direct_plan *plan, const spot *spot, int64_t
     }
 }
 
-/* Where its results go, in floats of a block of the output. */
+/* The place of its results, in floats of a block of the output. */
 static int32_t conv_direct_run_place_of(const prn_direct_plan *plan, const int64_t position[])
 {
     const int64_t *out = plan->conv.window.out, *first = plan->part.out_first, *step = plan->part.out_step;
@@ -87,8 +87,8 @@ static int32_t conv_direct_run_place_of(const prn_direct_plan *plan, const int64
     return (int32_t)(((plane * out[1] + row) * out[2] + first[2] + position[2] * step[2]) * plan->simd->lanes);
 }
 
-/* What a piece's tiles read: of each tile the taps that are not all padding, and where each position has them. Where a
- * part's positions are spread over the output: the place of each. */
+/* The reads of a piece's tiles: of each tile the taps that are not all padding, and where each position has them.
+ * Where a part's positions are spread over the output: the place of each. */
 typedef struct reads {
     int32_t offsets[PRN_DIRECT_MOST_OFFSETS], places[PRN_DIRECT_MOST_OFFSETS];
     int16_t numbers[PRN_DIRECT_MOST_OFFSETS], taps[PRN_DIRECT_MOST_OFFSETS]; /* of the filter's taps; how many, of each
@@ -178,7 +178,7 @@ static void run_pass(const job *job, const prn_direct_plan *plan, const piece *p
     }
 }
 
-/* How many lines of the weights behind those of the pass are needed next: those of the next pass, or of the next
+/* Lines of the weights behind those of the pass that are needed next: those of the next pass, or of the next
  * group's first. None for so few positions that weights are little but read: processors fetch ahead in such a stream by
  * themselves, and fetches of ours only take up what is waited for. */
 static int64_t lines_to_fetch(const prn_direct_plan *plan, const piece *piece, int64_t in_blocks_left,

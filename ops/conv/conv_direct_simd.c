@@ -56,7 +56,7 @@ static inline vec conv_direct_simd_bounded(mask where, vec yes, vec no)
 #define AT_MOST(bound, x) conv_direct_simd_bounded((x) > (bound), bound, x)
 #endif
 
-/* What padding is read from. */
+/* Zeros that are read as padding. */
 static const float padding[LANES];
 
 /* Without a branch: edges of small images are no pattern that a processor could foresee. */
@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) void add_start(sums sum, const floa
     }
 }
 
-/* Where position p's results lie. */
+/* The place of position p's results. */
 static inline __attribute__((always_inline)) int64_t conv_direct_simd_place(const int32_t *places, const int p)
 {
     return places ? places[p] : p * LANES;
@@ -275,7 +275,7 @@ static inline __attribute__((always_inline)) void conv_direct_simd_tile(const pr
         }
     }
     conv_direct_simd_sum_all(t, blocks, positions, sum);
-    /* What is there already comes last: short sums are the more exact ones. */
+    /* The value that is there already is added last: short sums are the more exact ones. */
     if (!t->start) {
         add_there(sum, t->y, y_block, t->places, blocks, positions);
     } else {

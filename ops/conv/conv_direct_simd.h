@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a tap that falls into the padding stands at; no other offset is negative. */
+/* The offset of a tap that falls into the padding; no other offset is negative. */
 #define PRN_DIRECT_PADDING (-1)
 
 /* One tile: some successive output positions, some channel blocks of `lanes` channels. Distances are in floats. */

@@ -150,7 +150,7 @@ static void conv_first_layer_find_steps(stem_plan *plan)
     }
 }
 
-/* Whether to copy the image, and what the problem becomes. */
+/* Decides if the image is copied, and what the problem becomes. */
 static void pad(stem_plan *plan)
 {
     prn_conv *conv = &plan->conv;
@@ -264,7 +264,7 @@ static void copy_row(const float *row, int64_t left, int64_t width, int64_t coun
     }
 }
 
-/* What the windows of a tile see that begins at (top, left). */
+/* The input seen by the windows of a tile that begins at (top, left). */
 static void copy_windows(const stem_plan *plan, const float *image, int64_t top, int64_t left, float *to)
 {
     const prn_window *window = &plan->conv.window;

@@ -51,7 +51,7 @@ enum {
     FIRST_LAYER = 3      /* input channels */
 };
 
-/* How an image lies as one row. */
+/* An image laid out as one row. */
 typedef struct flat_image {
     int64_t pitch, rows;  /* of one of the images that it is dealt to */
     int64_t dealt, plane; /* floats of such an image, of all of one channel */
@@ -127,7 +127,7 @@ bool prn_conv_row_direct_supported(const prony_context *context)
     return !image.copied || (double)image.plane * (double)conv.in_channels * (double)conv.batch < MOST_COPIED;
 }
 
-/* Whether vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours
+/* True if vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours
  * in blocks are reordered for; all inputs but a first layer's mostly come in blocks. In processor cycles of an image,
  * each of two vectors of multiply-adds. */
 static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t lanes)

@@ -103,13 +103,13 @@ void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn
 
 /* ---- weights */
 
-/* Where the parts of a slot begin, in floats. A row of tiles is put together where a later residual may lie in the
+/* Offsets of a slot's parts, in floats. A row of tiles is put together where a later residual may lie in the
  * output, and where its outputs lie a dilation apart. */
 typedef struct slot {
     int64_t m, filters, row, total;
 } slot;
 
-/* The state. What lies behind conv.x and conv.y is found anew in every run. */
+/* The state. The data of conv.x and conv.y is found anew in every run. */
 typedef struct winograd_plan {
     const prn_winograd_simd *simd;
     prn_conv conv;
@@ -508,7 +508,7 @@ static ahead output_ahead(const job *job, const prn_winograd_batch *batch, int64
                    .apart = plane};
 }
 
-/* What a task works on. */
+/* The work of one task. */
 typedef struct task {
     prn_winograd_batch batch;
     int64_t group_end;

@@ -27,9 +27,9 @@ enum {
 
 /* Cycles, measured on Sapphire Rapids with AVX-512; AVX2 has about the same proportions. */
 static const double per_product = 0.63, per_line = 17.0, short_runs = 1.08;
-/* What a product takes beside that where it runs in halves. Memory is no slower for it. */
+/* The factor for a product that runs in halves. Memory is no slower for it. */
 static const double halves = 5.0 / 3.0;
-/* What a line takes where memory is quick: measured on Zen 5. */
+/* Cycles of a line where memory is quick, measured on Zen 5. */
 static const double per_quick_line = 9.0;
 /* By how much larger filters have to be faster than smaller ones. */
 static const double memory_gain = 1.08, large_memory_gain = 1.2;
@@ -42,7 +42,7 @@ const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {
     [PRN_WINOGRAD_2X4] = {2, 4, 64, 128, 190, 140, 50, 120, 80},
     [PRN_WINOGRAD_4X4] = {4, 4, 256, 512, 380, 270, 68, 288, 160}};
 
-/* What goes on at the same time: the longer of the two, and some of the other. */
+/* Two things at the same time take the longer of the two, and some of the other. */
 static double overlapped(double a, double b)
 {
     return a > b ? a + b / 4 : b + a / 4;

@@ -51,7 +51,7 @@ extern const struct prn_winograd_tile {
     int64_t forward_flops, inverse_flops; /* of a tile of one channel */
 } prn_winograd_tiles[PRN_WINOGRAD_KINDS];
 
-/* Where filters that the second-level cache does not hold come from. */
+/* The source of filters that the second-level cache does not hold. */
 typedef enum prn_winograd_filters {
     PRN_WINOGRAD_KEPT,   /* they are kept transformed */
     PRN_WINOGRAD_IN_RUN, /* they are transformed in each run */
@@ -65,7 +65,7 @@ void prn_winograd_tiling_as(const prn_conv *conv, const prn_winograd_simd *simd,
  * for PRN_WINOGRAD_EITHER. false: there are none. */
 bool prn_winograd_tiling_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters,
                               double weights, prn_winograd_tiling *out);
-/* What the direct kernel takes, roughly, in the same cycles. */
+/* The direct kernel's time, roughly, in the same cycles. */
 double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd);
 
 /* Operations of products and transforms. */

@@ -140,7 +140,7 @@ static prn_taps deform_conv_linear_taps(double at, int64_t extent)
     return taps;
 }
 
-/* Where tap `tap` of offset group `group` falls for output point `point` of image `image`. */
+/* The input position of tap `tap` of offset group `group` for output point `point` of image `image`. */
 static void place_tap(const deform_job *job, int64_t image, int64_t point, int64_t group, int64_t tap,
                       prn_taps taps[PRN_WINDOW_AXES])
 {

@@ -1,4 +1,4 @@
-/* What operators with subgraphs, sequences and optionals share: types that may be open, and outputs made from values
+/* Shared by operators with subgraphs, sequences and optionals: types that may be open, and outputs made from values
  * that are somebody else's. */
 #ifndef PRN_OPS_KERNELS_SUBGRAPH_H
 #define PRN_OPS_KERNELS_SUBGRAPH_H

@@ -499,7 +499,7 @@ const prn_op prn_ops_activation[] = {
      .params = gelu_rows, .params_bytes = sizeof(unary_params), .check = check_gelu,
      .infer = activation_infer, .cost = cost_gelu, .cost_text = "5 n, by tanh 9 n; special n", .kernels = gelu_kernels},
 
-    /* What rewrites put in place of primitives, whatever the model's opset. */
+    /* Operators that rewrites put in place of primitives, whatever the model's opset. */
     {.name = "SiLU", .domain = "prony", .since_opset = 1, .inputs = {1, 1}, .variant = &activations[PRN_POST_SILU],
      .infer = activation_infer, .cost = activation_cost, .cost_text = "5 n; special 2 n", .kernels = silu_kernels},
     {.name = "HardSwish", .domain = "prony", .since_opset = 1, .inputs = {1, 1},

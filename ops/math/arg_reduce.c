@@ -31,7 +31,7 @@ static int64_t set_lines(line_job *job, int axis)
     return (shape->rank ? prn_shape_count(shape, 0, axis) : 1) * job->inner;
 }
 
-/* How many lines from `line` on are neighbours, as far as a block reaches; one where their elements are. */
+/* Counts the lines from `line` on that are neighbours, as far as a block reaches; one where their elements are. */
 static int64_t line_count(const line_job *job, int64_t line, int64_t end)
 {
     if (job->inner == 1) return 1;
@@ -185,7 +185,7 @@ typedef struct cumsum_params {
 static const prn_param cumsum_attributes[] = {
     PRN_INT(cumsum_params, exclusive, 0), PRN_INT(cumsum_params, reverse, 0), {0}};
 
-/* Where element k in the direction of the sum stands along the line. */
+/* The place along the line of element k in the direction of the sum. */
 static int64_t arg_reduce_place_of(const line_job *job, int64_t k)
 {
     return job->reverse ? job->length - 1 - k : k;

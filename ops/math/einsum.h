@@ -1,4 +1,4 @@
-/* What the files of Einsum share: an equation as a space of indices, and a contraction of two operands as a matrix
+/* Shared by the files of Einsum: an equation as a space of indices, and a contraction of two operands as a matrix
  * product. */
 #ifndef PRN_OPS_MATH_EINSUM_H
 #define PRN_OPS_MATH_EINSUM_H

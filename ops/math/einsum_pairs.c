@@ -19,7 +19,7 @@ enum {
     LARGEST_RESULT = 1 << 24 /* floats between two pairs; of more the whole space is walked */
 };
 
-/* Where an operand is, and its strides over the axes of the whole space. */
+/* The place of an operand, and its strides over the axes of the whole space. */
 typedef struct operand {
     int input;      /* -1: in the scratch */
     int64_t offset; /* there, in floats */

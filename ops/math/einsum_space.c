@@ -126,7 +126,7 @@ static prony_status parse_equation(const prony_context *context, equation *eq)
     return PRONY_OK;
 }
 
-/* Whether axis `a` is to be outside of `b`: the first operand that has one of them steps further along it. */
+/* True if axis `a` is to be outside of `b`: the first operand that has one of them steps further along it. */
 static bool is_outer(const space *s, int a, int b)
 {
     for (int i = 0; i < s->operands; i++)

@@ -25,7 +25,7 @@ typedef struct optimizer_params {
     const char *mode;
 } optimizer_params;
 
-/* What one step takes beside the tensors. */
+/* The inputs of one step beside the tensors. */
 typedef struct step {
     double rate, alpha, beta, epsilon, norm, kept; /* kept: 1 - norm_coefficient_post */
     double gain;                                   /* Momentum: of the gradient */

@@ -35,7 +35,7 @@ static prn_reduce_kind reduce_kind_of(const prony_context *context)
     return ((const reduce_op *)prn_variant(context))->kind;
 }
 
-/* Whether reducing a single element gives that element. */
+/* True if reducing a single element gives that element. */
 static bool keeps_one(prn_reduce_kind kind)
 {
     return kind != PRN_REDUCE_L1 && kind != PRN_REDUCE_L2 && kind != PRN_REDUCE_LOG_SUM &&
@@ -149,7 +149,7 @@ typedef struct reader {
     };
 } reader;
 
-/* Whether `offset` begins a new block, whose extent is then set. */
+/* True if `offset` begins a new block, whose extent is then set. */
 static bool begins_block(const prn_reduction *job, reader *reader, int64_t offset)
 {
     if (offset >= reader->first && offset < reader->first + reader->count) return false;

@@ -26,7 +26,7 @@ typedef struct prn_reduction {
     int64_t count;
 } prn_reduction;
 
-/* Whether the outputs of a type are computed in double; otherwise in 64-bit integers. */
+/* True if the outputs of a type are computed in double; otherwise in 64-bit integers. */
 bool prn_reduce_is_real(prn_reduce_kind kind, prony_dtype dtype);
 
 /* The rest of a reduction behind the sum: of `count` elements, and with `top` taken from the exponents. */

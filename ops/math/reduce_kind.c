@@ -1,4 +1,4 @@
-/* What the kinds of reductions are to the reference in reduce.c and to the kernels in reduce_native.c alike. */
+/* The kinds of reductions for the reference in reduce.c and for the kernels in reduce_native.c alike. */
 #include "ops/math/reduce.h"
 
 #include "base/shape.h"

@@ -344,7 +344,7 @@ static void output_f32(const job *job, int64_t output)
     *y = (float)prn_reduce_finish(reduction->kind, sum, (double)reduction->count, top);
 }
 
-/* What a row contributes to the columns' sums. */
+/* The contribution of a row to the columns' sums. */
 static const float *terms_f32(const job *job, prn_reduce_kind kind, const float *x, const float *top, float *terms,
                               int64_t n)
 {
@@ -366,7 +366,7 @@ static const float *terms_f32(const job *job, prn_reduce_kind kind, const float 
     }
 }
 
-/* Whether the rows behind a strip lie one behind the other: the strip is the whole row, and one axis is reduced. */
+/* True if the rows behind a strip lie one behind the other: the strip is the whole row, and one axis is reduced. */
 static bool lie_in_one_run(const job *job, int64_t n)
 {
     const int last = job->outer.rank - 1;

@@ -17,7 +17,7 @@ static form ml_tree_ensemble_form_of(const prony_context *context)
     return *(const form *)prn_variant(context);
 }
 
-/* What stands beside the trees. */
+/* The values beside the trees. */
 typedef struct setting {
     form form;
     aggregate aggregate;

@@ -30,7 +30,7 @@ typedef struct norm_params {
     float epsilon;
 } norm_params;
 
-/* How an operator sees its inputs as rows. */
+/* An operator's inputs seen as rows. */
 typedef struct norm_kind {
     row_norm (*rows_of)(const prony_context *context);
 } norm_kind;

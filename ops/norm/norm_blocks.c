@@ -135,7 +135,7 @@ static double group_sum(const job *job, int64_t first)
     return total;
 }
 
-/* What is subtracted in the groups of a unit: `groups` of them from channel `first` on. */
+/* The centers of the groups of a unit: `groups` of them from channel `first` on. */
 static void find_centers(const job *job, int64_t first, int64_t groups)
 {
     const double count = (double)job->group * (double)job->pixels;
@@ -148,7 +148,7 @@ static void find_centers(const job *job, int64_t first, int64_t groups)
     }
 }
 
-/* What the difference is multiplied by. Squares were taken of differences from the rounded mean. */
+/* The factor of the difference. Squares were taken of differences from the rounded mean. */
 static void find_inverses(const job *job, int64_t first, int64_t groups)
 {
     const double count = (double)job->group * (double)job->pixels;

@@ -196,7 +196,7 @@ static prn_pool_plane plane_of(const prn_window *window)
                             .pad = {window->pad_begin[1], window->pad_begin[2]}};
 }
 
-/* Whether planes are pooled whole: of windows without padding in steps of two, rows have loops that are faster. */
+/* True if planes are pooled whole: of windows without padding in steps of two, rows have loops that are faster. */
 static bool pools_planes(const job *job)
 {
     const prn_window *window = &job->window;
@@ -331,7 +331,7 @@ typedef struct plain_job {
     bool column_major, padding;
 } plain_job;
 
-/* Whether a large window is left in front of its row `row`. */
+/* True if a large window is left in front of its row `row`. */
 static bool pool_is_left(int64_t row, const reach *reach)
 {
     return reach->last[2] - reach->first[2] > 256 ? (row & 63) == 63 && prn_cancelled() : prn_cancelled_at(row);
@@ -385,7 +385,7 @@ static int64_t stored_index(const prn_window *window, int64_t p, bool column_maj
     return z + (y + x * window->in[1]) * window->in[0];
 }
 
-/* Where the window of output element p of a plane stands. */
+/* The place of the window of output element p of a plane. */
 static void place_window(const plain_job *job, int64_t p, int64_t at[PRN_WINDOW_AXES], reach *reach)
 {
     const int64_t *out = job->window.out;

@@ -1,4 +1,4 @@
-/* What the pooling operators and their global forms share: their kinds, and the p-norm. */
+/* Shared by the pooling operators and their global forms: their kinds, and the p-norm. */
 #ifndef PRN_OPS_POOL_POOL_H
 #define PRN_OPS_POOL_POOL_H
 

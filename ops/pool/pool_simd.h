@@ -31,7 +31,7 @@ typedef struct prn_pool_plane {
 
 enum { PRN_POOL_PARTIALS = 32, PRN_POOL_LINE = 2048 };
 
-/* Whether a plane's lines fit into what its rows are combined in, and a window is small enough for nothing to interrupt
+/* True if a plane's lines fit into what its rows are combined in, and a window is small enough for nothing to interrupt
  * it. */
 static inline bool prn_pool_plane_fits(const prn_pool_plane *plane)
 {

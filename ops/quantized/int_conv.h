@@ -1,4 +1,4 @@
-/* What the kernels of ConvInteger, QLinearConv, prony::QConv and prony::QConvTranspose share: the description of the
+/* Shared by the kernels of ConvInteger, QLinearConv, prony::QConv and prony::QConvTranspose: the description of the
  * problem.
  *
  * prony::QConv has QLinearConv's inputs, then a residual's codes, scale and zero point, then scale and zero point of a
@@ -56,7 +56,7 @@ prony_status prn_int_conv_infer(const prony_context *context);
 prony_status prn_int_conv_cost(const prony_context *context, prony_cost *out);
 /* Stores `n` sums of output channel `channel` of image `image`, from position `at` on. */
 void prn_int_conv_store(const prn_int_conv *c, int64_t image, int64_t channel, int64_t at, int64_t n, int32_t *sums);
-/* What a channel's sums are multiplied by. */
+/* The factor of a channel's sums. */
 float prn_int_conv_factor(const prn_int_conv *c, int64_t channel);
 
 /* The kernel for constant weights and channels last, qint8_conv.c. */

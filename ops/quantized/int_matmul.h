@@ -1,4 +1,4 @@
-/* What the kernels of the products of quantized matrices share: the description of the problem, and how sums are
+/* Shared by the kernels of the products of quantized matrices: the description of the problem, and how sums are
  * stored. */
 #ifndef PRN_OPS_QUANTIZED_INT_MATMUL_H
 #define PRN_OPS_QUANTIZED_INT_MATMUL_H
@@ -34,7 +34,7 @@ void prn_int_matmul_store(const void *argument, int64_t item, int64_t row, int64
 /* The same with what they are multiplied by, as prn_int_matmul_scale gives it. */
 void prn_int_matmul_store_scaled(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n,
                                  int32_t *sums, const float *scale);
-/* What the sums of n columns of a row are multiplied by. */
+/* The factors of the sums of n columns of a row. */
 void prn_int_matmul_scale(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale);
 
 /* The kernel that multiplies bytes, qint8_matmul.c. */

@@ -26,7 +26,7 @@ static const prn_param param_rows[] = {
     PRN_INT_REQUIRED(bits_params, K),          PRN_INT_REQUIRED(bits_params, N),        PRN_INT(bits_params, bits, 4),
     PRN_INT_REQUIRED(bits_params, block_size), PRN_INT(bits_params, accuracy_level, 0), {0}};
 
-/* What the node says. Data may not be there yet. */
+/* The node's attributes and operands. Data may not be there yet. */
 typedef struct bits_problem {
     int64_t rows, k, n, bits, block, blocks, blob, zero_row; /* blob: bytes of a block; zero_row: of packed zero
                                                                 points */
@@ -157,12 +157,12 @@ static prn_nbit_weights matmul_bits_weights_of(const bits_problem *b)
                               .zero_bytes = b->zero_row};
 }
 
-/* Where float32 forms begin in the scratch, of half precision. */
+/* Offsets of the float32 forms in the scratch, of half precision. */
 typedef struct half_space {
     size_t a, bias, y, bytes;
 } half_space;
 
-/* What every kernel keeps. */
+/* The state that every kernel keeps. */
 typedef struct bits_state {
     bits_problem problem;
     half_space space;

@@ -74,7 +74,7 @@ static axis_part part_of_phase(const prn_window *w, int a, int64_t phase)
     return of;
 }
 
-/* Whether phase `next` continues the part. */
+/* True if phase `next` continues the part. */
 static bool continues(const axis_part *of, const axis_part *next)
 {
     return of->positions == next->positions && of->taps == next->taps &&
@@ -135,7 +135,7 @@ static prn_conv qint8_conv_transpose_conv_of(const prn_conv *conv, const axis_pa
     return of;
 }
 
-/* Where the weights of a part's columns and taps begin: tables of the columns, then of the taps. */
+/* Offsets of the weights of a part's columns and taps: tables of the columns, then of the taps. */
 static int64_t *qint8_conv_transpose_places_of(const prn_conv *conv, const part *p)
 {
     const int64_t *kernel = conv->window.kernel, columns = conv->groups * p->product.columns,
@@ -275,7 +275,7 @@ static void fetch(const void *argument, int64_t group, int64_t row, int64_t rows
     prn_qint8_windows_fetch(&run->windows, group, row, rows, to, to_row);
 }
 
-/* Where position `row` of the part's first phase lies in the output, less the channel. */
+/* The offset in the output of position `row` of the part's first phase, less the channel. */
 static uint8_t *qint8_conv_transpose_place_of(const part_run *run, int64_t row, const int64_t phase[AXES])
 {
     const prn_conv *conv = &run->part->conv;

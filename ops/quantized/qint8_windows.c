@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* What the windows of successive output positions of a row have in common. */
+/* Shared by the windows of successive output positions of a row. */
 typedef struct segment {
     const uint8_t *image; /* channels of the group */
     int64_t row;          /* of the output */

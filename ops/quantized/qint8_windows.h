@@ -17,7 +17,7 @@ typedef struct prn_qint8_windows {
 
 /* Windows may begin before or behind the image: pads of less than 0 shift them. */
 prn_qint8_windows prn_qint8_windows_make(const prn_conv *conv, const void *x, uint8_t flip, uint8_t zero);
-/* Whether the input's positions, where they lie, are the rows. */
+/* True if the input's positions, where they lie, are the rows. */
 bool prn_qint8_windows_lie(const prn_qint8_windows *windows);
 /* prn_qint8_rows_fn; the argument is a prn_qint8_windows. */
 void prn_qint8_windows_fetch(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to,

@@ -1,4 +1,4 @@
-/* What RNN, GRU and LSTM share besides the loops: activation functions, sizes and strides of a node, inference and
+/* Shared by RNN, GRU and LSTM, besides the loops: activation functions, sizes and strides of a node, inference and
  * cost. Invariant: once a node is described, every shape agrees with every other. */
 #include "ops/rnn/recurrent.h"
 #include "ops/kernels/gemm/matmul.h"

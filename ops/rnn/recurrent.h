@@ -83,7 +83,7 @@ typedef struct prn_recurrent_row_f32 {
     float *temp; /* H elements; what the first part leaves is what the second product multiplies with R */
 } prn_recurrent_row_f32;
 
-/* What tells the three operators apart; the variant of their rows. */
+/* The differences of the three operators; the variant of their rows. */
 typedef struct prn_recurrent_cell {
     int gates;
     int functions; /* of one direction */
@@ -95,7 +95,7 @@ typedef struct prn_recurrent_cell {
     /* Gates whose product with R takes h(t-1) itself; the others follow in a second product. */
     int (*first_gates)(const struct prn_recurrent *node);
     void (*row_f32[2])(const prn_recurrent_row_f32 *row);
-    /* Whether a step of this direction, whose input is not clipped and has no peepholes, is one of recurrent_simd.h,
+    /* True if a step of this direction, whose input is not clipped and has no peepholes, is one of recurrent_simd.h,
      * and which each of its products is. */
     bool (*fused_steps)(const struct prn_recurrent *node, int direction, prn_recurrent_step_id *steps);
 } prn_recurrent_cell;

@@ -150,7 +150,7 @@ static bool keep_plain(const prn_gemm *gemm, const prony_value *weights)
     return prn_gemm_plain_is_best(gemm);
 }
 
-/* Whether every step of every direction is one of those in recurrent_simd.h, which says which ones. */
+/* True if every step of every direction is one of those in recurrent_simd.h, which says which ones. */
 static bool is_fused(const prn_recurrent *node, prn_recurrent_step_id *steps)
 {
     if (node->params->clip < INFINITY || node->p) return false;

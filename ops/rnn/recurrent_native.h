@@ -1,4 +1,4 @@
-/* What the float32 recurrence is made of: recurrent_native.c prepares and runs it, recurrent_walk.c goes through
+/* The parts of the float32 recurrence: recurrent_native.c prepares and runs it, recurrent_walk.c goes through
  * time. */
 #ifndef PRN_OPS_RNN_RECURRENT_NATIVE_H
 #define PRN_OPS_RNN_RECURRENT_NATIVE_H

@@ -5,7 +5,7 @@
 #include "base/threads/cancel.h"
 #include "ops/rnn/recurrent.h"
 
-/* Where things lie in scratch, in doubles. */
+/* Offsets in scratch, in doubles. */
 typedef struct places {
     uint64_t w, r, b, p, rows, total;
     uint64_t row; /* of one item: x, gates, h, c, temp */

@@ -58,7 +58,7 @@ VEC_INLINE vf gated(vf inverse, vf y)
 
 /* ---- cells */
 
-/* What a cell finds of one row: its sums, and where its units begin. */
+/* The input of a cell, of one row: its sums, and where its units begin. */
 typedef struct unit_block {
     const prn_recurrent_step *step;
     int64_t row, first, count;
@@ -220,8 +220,8 @@ VEC_INLINE void tall_tile(const prn_recurrent_step *s, int64_t row, int64_t bloc
         cell(&(unit_block){s, row + m, block * VEC_LANES, s->hidden - block * VEC_LANES}, sums[m]);
 }
 
-/* How many chains follows from the rows of the whole step, so that sums are the same for every width of vectors; three
- * rows stand for all that are more. */
+/* The number of chains follows from the rows of the whole step, so that sums are the same for every width of
+ * vectors; three rows stand for all that are more. */
 #define CHAINS(sums) ((sums) >= FEWEST_SUMS ? 1 : (sums) * 2 >= FEWEST_SUMS ? 2 : (sums) * 4 >= FEWEST_SUMS ? 4 : 8)
 #define MANY_CHAINS(gates) CHAINS((gates) * 3)
 #define MOST_FIT(sums) (MOST_SUMS / (sums) < MOST_ROWS ? MOST_SUMS / (sums) : MOST_ROWS)

@@ -20,7 +20,7 @@ static bool has_ended(const prn_recurrent *node, int64_t b, int64_t t)
     return node->lengths && t >= ((const int32_t *)node->lengths->data)[b];
 }
 
-/* Where the projections of batch item `b` at the block's step `at` begin, and how far apart items are. */
+/* The start of the projections of batch item `b` at the block's step `at`, and how far apart items are. */
 static const float *recurrent_walk_projected(const prn_recurrent_job *job, int d, int64_t b, int64_t at, int64_t *row)
 {
     const prn_recurrent *node = &job->node;

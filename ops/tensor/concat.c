@@ -11,7 +11,7 @@ enum { LEAST_CHANNELS = 8 };
 
 /* ---- shared */
 
-/* Where a part lies in the whole: `outer` rows of `part_row` elements, `whole_row` apart, the first at `first`. */
+/* The place of a part in the whole: `outer` rows of `part_row` elements, `whole_row` apart, the first at `first`. */
 typedef struct place {
     int64_t outer, part_row, whole_row, first;
 } place;
@@ -30,7 +30,7 @@ static place concat_find_place(const prony_value *whole, const prony_shape *shap
                    .first = (block ? begin / block : begin) * inner};
 }
 
-/* Whether the part has whole blocks of the whole's to itself: only the last one may end inside of one, where the
+/* True if the part has whole blocks of the whole's to itself: only the last one may end inside of one, where the
  * padding lanes lie as the whole has them. */
 static bool has_own_blocks(const prony_value *whole, const prony_shape *shape, int axis, int64_t begin)
 {
@@ -38,7 +38,7 @@ static bool has_own_blocks(const prony_value *whole, const prony_shape *shape, i
     return block == 0 || (begin % block == 0 && (end % block == 0 || end == whole->shape.dim[axis]));
 }
 
-/* Whether a part of so many channels from `begin` on has blocks to itself, or enough channels. */
+/* True if a part of so many channels from `begin` on has blocks to itself, or enough channels. */
 static bool fits_blocks(int64_t block, int64_t begin, int64_t channels, bool last)
 {
     return (begin % block == 0 && (last || channels % block == 0)) || channels >= LEAST_CHANNELS;
@@ -89,7 +89,7 @@ static void concat_move_part(const prony_context *context, const prony_value *wh
 /* Behind a part that has no blocks of its own none is looked for. */
 #define NOWHERE UINT64_MAX
 
-/* Whether the part behind `before` (NULL: the first) is exactly the bytes of the whole from *offset_bytes on, which is
+/* True if the part behind `before` (NULL: the first) is exactly the bytes of the whole from *offset_bytes on, which is
  * the offset of the part before; they are asked for one after the other. `last`: it is the last one. */
 static bool follows(const prony_value *whole, const prony_shape *before, const prony_shape *shape, int axis, bool last,
                     uint64_t *offset_bytes)

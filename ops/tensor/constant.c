@@ -200,7 +200,7 @@ static const prn_kernel fill_kernels[] = {
 
 #define RANGE_TYPES (PRN_TYPES_FLOAT | PRN_TYPE(PRONY_INT16) | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64))
 
-/* How many numbers lie from start to limit. Whole numbers are counted in unsigned 64 bits, so that no difference
+/* Counts the numbers from start to limit. Whole numbers are counted in unsigned 64 bits, so that no difference
  * overflows. */
 static prony_status range_count(const prony_context *context, int64_t *count)
 {

@@ -88,7 +88,7 @@ static void gather_move_blocks(const prony_context *context, block_work *work, i
 /* An operator's variant. */
 typedef struct gather_kind {
     prony_status (*native)(const prony_context *context);
-    /* Whether constant indices make a copy of it, from so many bytes behind the data's beginning. */
+    /* True if constant indices make a copy of it, from so many bytes behind the data's beginning. */
     bool (*grid)(const prony_context *context, prn_copy *copy, int64_t *offset);
     /* Extents that successive entries of the indices stand for, which repeat; how many. */
     int64_t (*indexed)(const prony_context *context, int64_t *dim);

@@ -59,7 +59,7 @@ static prony_status pad_check(const prony_context *context)
     return PRONY_OK;
 }
 
-/* Where axis k of the pads list is in the input. */
+/* The input's axis for axis k of the pads list. */
 static prony_status pad_axes(const prony_context *context, int64_t axes[PRONY_MAX_RANK], size_t *count, bool *known)
 {
     int rank = context->inputs[0]->shape.rank;
@@ -175,14 +175,14 @@ typedef struct pad_work {
     unsigned char constant[sizeof(prony_string)];
 } pad_work;
 
-/* What index `at` of an axis adds to an offset in the input; -1: a place outside that is constant. */
+/* The distance that index `at` of an axis adds to an offset in the input; -1: a place outside that is constant. */
 static int64_t pad_step(const pad_work *work, int axis, int64_t at)
 {
     const int64_t index = pad_index(work->plan.mode, at - work->plan.begin[axis], work->in->shape.dim[axis]);
     return index < 0 ? -1 : index * work->strides[axis];
 }
 
-/* Where in the input a plane of rows begins, number `plane` of all; -1 if it is constant. */
+/* The offset in the input at which a plane of rows begins, number `plane` of all; -1 if it is constant. */
 static int64_t pad_source_plane(const pad_work *work, int64_t plane)
 {
     const prony_shape *out = &work->out->shape;

@@ -48,7 +48,7 @@ typedef struct job {
     int64_t parts, parts_per_task;
 } job;
 
-/* Where channel c of image n starts, in elements, and how far its positions and the next channel of its group are. */
+/* The start of channel c of image n, in elements, and how far its positions and the next channel of its group are. */
 typedef struct place {
     int64_t start, position, channel;
 } place;

@@ -277,7 +277,7 @@ static prony_status scatter_nd_run(const prony_context *context)
 
 /* ---- ScatterND by constant indices that are a grid, as assignments to a slice are exported: a copy */
 
-/* Whether no two places of such a grid meet: each step leads beyond all that the axes behind it reach. */
+/* True if no two places of such a grid meet: each step leads beyond all that the axes behind it reach. */
 static bool scatter_is_apart(const prony_shape *shape, const int64_t *step, int64_t block)
 {
     int64_t reach = block;

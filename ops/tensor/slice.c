@@ -139,7 +139,7 @@ typedef struct slice_plan {
     int64_t first;
 } slice_plan;
 
-/* Whether the window, in a blocked layout, is one of whole blocks, the last of which may be filled up. */
+/* True if the window, in a blocked layout, is one of whole blocks, the last of which may be filled up. */
 static bool takes_blocks(const window *w, int64_t channels, int64_t block)
 {
     return w->step[1] == 1 && w->start[1] % block == 0 &&

@@ -120,7 +120,7 @@ typedef struct top_k_work {
     bool largest;
 } top_k_work;
 
-/* Whether element i of the line comes before element j. */
+/* True if element i of the line comes before element j. */
 static inline bool top_k_comes_before(const line *l, int64_t i, int64_t j)
 {
     int64_t a = line_key(l, i), b = line_key(l, j);

@@ -77,7 +77,7 @@ static prony_status transpose_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-/* Whether the permutation brings the channels to the end, or from there. */
+/* True if the permutation brings the channels to the end, or from there. */
 static bool channels_to_last(const prony_context *context)
 {
     const int rank = context->inputs[0]->shape.rank;

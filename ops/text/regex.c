@@ -115,7 +115,7 @@ static bool regex_takes(const prn_regex *regex, const prn_regex_instruction *in,
     return found != in->negated;
 }
 
-/* Whether the whole text matches: all states advance together, character by character, so time is linear in text times
+/* True if the whole text matches: all states advance together, character by character, so time is linear in text times
  * program. */
 bool prn_regex_matches(const prn_regex *regex, const char *text, size_t size, void *scratch)
 {

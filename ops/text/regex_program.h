@@ -1,4 +1,4 @@
-/* What a pattern becomes: instructions of an automaton, which regex_parse.c writes and regex.c follows.
+/* A compiled pattern: instructions of an automaton, which regex_parse.c writes and regex.c follows.
  *
  *   a|b   SPLIT L1 L2; L1: a; JUMP end; L2: b          a*   L: SPLIT body end; body; JUMP L
  *

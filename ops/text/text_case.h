@@ -15,7 +15,7 @@ void prn_case_table_close(prn_case_table *table);
 
 /* Writes the changed text to `to` unless that is NULL; the number of bytes it has. Bytes that are not UTF-8 stay. */
 size_t prn_case_change(const prn_case_table *table, prony_string text, prn_case change, char *to);
-/* Whether two texts are the same but for case. */
+/* True if two texts are the same but for case. */
 bool prn_case_same(const prn_case_table *table, prony_string a, prony_string b);
 
 #endif

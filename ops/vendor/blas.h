@@ -1,4 +1,4 @@
-/* What Prony takes from OpenBLAS (openmp build): float64 products, one-threaded, inside tiles that we cut. */
+/* The part of OpenBLAS (openmp build) that Prony uses: float64 products, one-threaded, inside tiles that we cut. */
 #ifndef PRN_OPS_VENDOR_BLAS_H
 #define PRN_OPS_VENDOR_BLAS_H
 

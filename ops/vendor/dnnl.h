@@ -1,4 +1,4 @@
-/* What oneDNN does for Prony. dnnl*.c are the only files that know its API; without PRN_HAVE_DNNL the kernels below do
+/* Prony's use of oneDNN. dnnl*.c are the only files that know its API; without PRN_HAVE_DNNL the kernels below do
  * not exist and the version is empty. */
 #ifndef PRN_OPS_VENDOR_DNNL_H
 #define PRN_OPS_VENDOR_DNNL_H

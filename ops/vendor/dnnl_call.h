@@ -16,7 +16,7 @@ typedef struct prn_dnnl_call {
     dnnl_memory_t residual[PRN_MAX_POST_OPS]; /* NULL: not a residual, or summed in place */
 } prn_dnnl_call;
 
-/* Where the bytes of a call lie; NULL: where they did when it was made. */
+/* The bytes of a call; NULL: those for which it was made. */
 typedef struct prn_dnnl_places {
     const void *x, *weights, *bias;
     void *y, *scratch;

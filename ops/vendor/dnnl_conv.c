@@ -401,7 +401,7 @@ typedef struct job {
     const float *thick; /* the input before thinning */
 } job;
 
-/* Where the residuals are: one that lies in the output is moved to scratch before anything is written there, which the
+/* The residuals: one that lies in the output is moved to scratch before anything is written there, which the
  * first residual may be: so that comes last. */
 static void place_residuals(const prony_context *context, job *job)
 {

@@ -10,7 +10,7 @@
 dnnl_engine_t prn_dnnl_engine(void);
 prony_status prn_dnnl_failed(const prony_context *context, dnnl_status_t status, const char *what);
 
-/* What one primitive computes: images, groups, and output channels in each of these groups. */
+/* The work of one primitive: images, groups, and output channels in each of these groups. */
 typedef struct prn_dnnl_piece {
     int64_t batch, groups, out;
 } prn_dnnl_piece;
@@ -36,7 +36,7 @@ void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2]);
 dnnl_primitive_desc_t prn_dnnl_piece_desc(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece,
                                           const prn_window *window);
 
-/* Where a piece starts, in whole problem's images, groups and channels of a group. */
+/* The start of a piece, in whole problem's images, groups and channels of a group. */
 typedef struct prn_dnnl_place {
     int64_t image, group, out;
     bool last; /* it is a problem->last */

@@ -41,7 +41,7 @@ prn_dnnl_tile prn_dnnl_tile_at(const prn_window *window, const prn_dnnl_tiling *
 /* The window of the tiles of a shape. */
 prn_window prn_dnnl_tile_window(const prn_window *window, const prn_dnnl_tiling *tiling, int shape);
 
-/* Whether a box of these extents is one run of memory inside of an image of those. */
+/* True if a box of these extents is one run of memory inside of an image of those. */
 bool prn_dnnl_box_is_run(const int64_t box[PRN_WINDOW_AXES], const int64_t image[PRN_WINDOW_AXES]);
 
 #endif

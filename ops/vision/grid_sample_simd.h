@@ -1,5 +1,5 @@
-/* Samples of float32 planes, compiled once per instruction set. What has weight 0 is not looked at, so that no infinity
- * comes in by it. */
+/* Samples of float32 planes, compiled once per instruction set. An element of weight 0 is not looked at, so that no
+ * infinity comes in by it. */
 #ifndef PRN_OPS_VISION_GRID_SAMPLE_SIMD_H
 #define PRN_OPS_VISION_GRID_SAMPLE_SIMD_H
 

@@ -148,7 +148,7 @@ static void sink(const float *scores, int32_t *heap, int64_t size, int64_t at)
     }
 }
 
-/* Whether box `next` of the class overlaps one of those taken; if not, its sides are kept if there is room. */
+/* True if box `next` of the class overlaps one of those taken; if not, its sides are kept if there is room. */
 static bool is_suppressed(const nms *job, const float *boxes, const int32_t *last, int64_t taken, int32_t next,
                           float *sides)
 {

@@ -1,4 +1,4 @@
-/* Whether a box overlaps one of many, compiled once per instruction set. */
+/* Tests boxes for overlap with one of many, compiled once per instruction set. */
 #ifndef PRN_OPS_VISION_NMS_SIMD_H
 #define PRN_OPS_VISION_NMS_SIMD_H
 

@@ -1,4 +1,4 @@
-/* What Resize and Upsample ask for, in one form for every opset: per axis, the extents, the scale, and which input
+/* The problem of Resize and Upsample, in one form for every opset: per axis, the extents, the scale, and which input
  * positions an output position is made of. */
 #ifndef PRN_OPS_VISION_RESIZE_H
 #define PRN_OPS_VISION_RESIZE_H
@@ -18,7 +18,7 @@ typedef struct prn_resize_params {
 
 typedef enum prn_resize_mode { PRN_RESIZE_NEAREST, PRN_RESIZE_LINEAR, PRN_RESIZE_CUBIC } prn_resize_mode;
 
-/* Where an output position lies in the input (coordinate_transformation_mode). */
+/* The place of an output position in the input (coordinate_transformation_mode). */
 typedef enum prn_resize_coordinate {
     PRN_RESIZE_HALF_PIXEL,
     PRN_RESIZE_HALF_PIXEL_SYMMETRIC,
@@ -61,7 +61,7 @@ prony_status prn_resize_check(const prony_context *context);
 /* Reads attributes and inputs. *known is false while the output's shape is not given by what is there. */
 prony_status prn_resize_read(const prony_context *context, prn_resize *resize, bool *known);
 
-/* Where output position `position` lies in the input, along one axis. Exact, rounded once, where the scale is
+/* The place of output position `position` in the input, along one axis. Exact, rounded once, where the scale is
  * rational. */
 double prn_resize_source(const prn_resize *resize, int axis, int64_t position);
 /* Input positions, clamped to the axis, and their weights. *outside (may be NULL): the extrapolation value goes there
@@ -73,7 +73,7 @@ bool prn_resize_is_outside(const prn_resize *resize, int axis, double source);
 prony_status prn_resize_antialias_space(const prony_context *context, const prn_resize *resize, int64_t *doubles);
 void prn_resize_antialias(const prony_context *context, const prn_resize *resize, double *space);
 
-/* Whether inputs and attributes tell everything at once, and none of it is cut out of the input. */
+/* True if inputs and attributes tell everything at once, and none of it is cut out of the input. */
 bool prn_resize_known(const prony_context *context, prn_resize *resize);
 
 /* Fast kernels (resize_native.c): nearest for every type and layout, linear on float32 over the last two axes; and

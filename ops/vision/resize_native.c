@@ -22,7 +22,7 @@ PRN_SIMD_PICK(prn_resize_simd, prn_resize_simd_, static const prn_resize_simd *r
 #define LONGEST (INT32_MAX / PRN_RESIZE_WIDE) /* columns of a source row whose places are int32 */
 #define KEPT (1 << 16) /* entries of a table that lasts; those of longer axes are made again in every task */
 
-/* Where a row comes from along the row axis. */
+/* The source of a row along the row axis. */
 typedef struct row_taps {
     int64_t low, high;
     double weight[2];
@@ -95,7 +95,7 @@ void prn_resize_linear_layouts(const prony_context *context, prn_layout *in, prn
         if (!resize.axis[i].same) in[0] = out[0] = PRN_PLAIN;
 }
 
-/* Where rows come from, asked for one after another. */
+/* The sources of rows, asked for one after another. */
 typedef struct row_source {
     const row_work *work;
     int64_t first_row, plane_offset; /* of the plane of the last row that was asked for: what stands before the row
@@ -306,7 +306,7 @@ prony_status prn_resize_nearest_native(const prony_context *context)
 
 /* ---- linear */
 
-/* Whether source rows are blended one by one and kept. Columns of whole vectors are sooner blended in one go: the rows
+/* True if source rows are blended one by one and kept. Columns of whole vectors are sooner blended in one go: the rows
  * would be stored and loaded again for little. */
 static bool blends_rows(const row_work *work)
 {

@@ -1,4 +1,4 @@
-/* What linear Resize of float32 does to rows, compiled once per instruction set: a + ratio (b - a), along a row and
+/* Linear Resize of float32 rows, compiled once per instruction set: a + ratio (b - a), along a row and
  * between two. */
 #ifndef PRN_OPS_VISION_RESIZE_SIMD_H
 #define PRN_OPS_VISION_RESIZE_SIMD_H
@@ -11,7 +11,7 @@ enum {
                                blended row, of any value: vectors are always full */
 };
 
-/* Where the entries of a result's row come from: columns of `lanes` elements (of at least PRN_RESIZE_WIDE), or single
+/* The sources of a result row's entries: columns of `lanes` elements (of at least PRN_RESIZE_WIDE), or single
  * elements, of which `lanes` stand at the same coordinate. Coordinates do not decrease along the row. */
 typedef struct prn_resize_line {
     const int32_t *low, *high; /* entries of the source row */

@@ -36,7 +36,7 @@ typedef struct prn_attend {
     const void *argument;
 } prn_attend;
 
-/* Whether the problem has the extents for it: some, and not too many keys. */
+/* True if the problem has the extents for it: some, and not too many keys. */
 bool prn_attend_fits(const prn_attend *at);
 /* Floats of working space, aligned to 64 bytes; false: too many to count. */
 bool prn_attend_space(const prn_attend *at, int64_t *floats);

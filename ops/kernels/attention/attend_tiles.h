@@ -6,9 +6,9 @@
 
 #include "ops/kernels/attention/attend.h"
 
-/* Whether this processor has the tiles, and the problem the strides and extents for them. */
+/* True if this processor has the tiles, and the problem the strides and extents for them. */
 bool prn_attend_tiles_fit(const prn_attend *at);
-/* Whether the products are large enough for whole tiles. */
+/* True if the products are large enough for whole tiles. */
 bool prn_attend_tiles_profitable(const prn_attend *at);
 /* Bytes of working space for so many threads, aligned to 64; false: too many to count. */
 bool prn_attend_tiles_space(int threads, const prn_attend *at, size_t *bytes);

@@ -22,7 +22,7 @@ typedef struct range_job {
     atomic_bool outside;
 } range_job;
 
-/* Whether any of n entries is outside of one extent. */
+/* True if any of n entries is outside of one extent. */
 #define DEFINE_ANY_OUTSIDE(type)                                                                                       \
     static bool any_outside_##type(const type *index, int64_t n, int64_t step, int64_t extent)                         \
     {                                                                                                                  \

@@ -35,7 +35,7 @@ typedef struct prn_index_tuples {
     int64_t dim[PRONY_MAX_RANK], stride[PRONY_MAX_RANK]; /* of the indexed axes */
 } prn_index_tuples;
 
-/* Whether input 1 can index input 0 so. */
+/* True if input 1 can index input 0 so. */
 prony_status prn_index_check_tuples(const prony_context *context, int64_t batch);
 prn_index_tuples prn_index_tuples_make(const prony_context *context, int batch);
 /* Offsets in input 0 of what tuples [first, first + n) select. */
@@ -56,18 +56,18 @@ prn_index_elements prn_index_elements_make(const prony_context *context, int64_t
 /* Elements of input 0 that entries [first, first + n) mean; of one outside, the place is that of index 0, and the
  * result is false. The extent is not 0. */
 bool prn_index_element_places(const prn_index_elements *elements, int64_t first, int64_t n, int64_t *places);
-/* Whether entries [first, first + n) are the same. */
+/* True if entries [first, first + n) are the same. */
 bool prn_index_elements_same(const prn_index_elements *elements, int64_t first, int64_t n);
 
 /* ---- constant indices that are a grid, as slices and strided views are exported */
 
-/* Where entries [first, first + n) lead. */
+/* The places that entries [first, first + n) lead to. */
 typedef void (*prn_index_find)(const void *argument, int64_t first, int64_t n, int64_t *places);
-/* Whether entry (i, j, …) of `shape`, which is not empty, leads to base + i step[0] + j step[1] + …; the step of an
+/* True if entry (i, j, …) of `shape`, which is not empty, leads to base + i step[0] + j step[1] + …; the step of an
  * extent of 1 is 0. */
 bool prn_index_is_grid(const prony_shape *shape, prn_index_find find, const void *argument, int64_t *base,
                        int64_t *step);
-/* Whether input 1 is a constant whose entries, not none, lie within axes of extents dim[i % period]. */
+/* True if input 1 is a constant whose entries, not none, lie within axes of extents dim[i % period]. */
 bool prn_index_is_known(const prony_context *context, const int64_t *dim, int64_t period);
 
 #endif

@@ -31,7 +31,7 @@ enum {
         PRN_BF16X3_STEPS * PRN_BF16X3_PARTS * PRN_BF16X3_DEPTH * PRN_BF16X3_COLUMNS /* parts of such a panel */
 };
 
-/* Whether products of so many parts are faster here than those of float32: of up to three on tiles, of one on
+/* True if products of so many parts are faster here than those of float32: of up to three on tiles, of one on
  * vectors. */
 bool prn_bf16x3_there(int parts);
 

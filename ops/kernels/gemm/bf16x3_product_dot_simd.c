@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void do_some(between *w, const int 
     }
 }
 
-/* Where nothing comes next: memory that is fetched, so many lines with each product, which leaves room for tiles that
+/* If nothing comes next, memory is fetched, so many lines with each product, which leaves room for tiles that
  * are loaded. */
 typedef struct fetched {
     const char *at;
@@ -297,7 +297,7 @@ MULTIPLY(2, true, 2_wide)
 MULTIPLY(3, false, 3_narrow)
 MULTIPLY(3, true, 3_wide)
 
-/* What compilers make of the tiles' instructions does not say which memory they touch. */
+/* Compilers do not know which memory the tiles' instructions touch. */
 static inline void order_memory(void)
 {
     __asm__ volatile("" ::: "memory");

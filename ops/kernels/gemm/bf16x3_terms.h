@@ -43,7 +43,7 @@ static inline __attribute__((always_inline)) __m512i bf16x3_terms_larger(__m512i
     return _mm512_max_epu32(largest, _mm512_add_epi32(bits, bits));
 }
 
-/* Whether all of them have parts: what rounds to an infinity has none, either. */
+/* True if all of them have parts: what rounds to an infinity has none, either. */
 static inline bool all_have_parts(__m512i largest)
 {
     return _mm512_cmpge_epu32_mask(largest, _mm512_set1_epi32((int)(2 * UINT32_C(0x7f7f8000)))) == 0;

@@ -32,7 +32,7 @@ enum {
     LEAST_COLUMNS = 32
 };
 
-/* Where parts and sums are. */
+/* The place of parts and sums. */
 typedef struct space {
     int64_t rows; /* of A, at most; whole tiles */
     int64_t steps;

@@ -14,7 +14,7 @@ bool prn_gemm_bf16x3_block(const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t
 /* Bytes for a block of so many rows and columns, whole lines. */
 size_t prn_gemm_bf16x3_space(int64_t rows, int64_t columns);
 
-/* Whether blocks of such a product are likely to be done so. */
+/* True if blocks of such a product are likely to be done so. */
 bool prn_gemm_bf16x3_profitable(const prn_gemm *gemm);
 /* The same of a block of so many rows. */
 bool prn_gemm_bf16x3_takes(const prn_gemm *gemm, int64_t rows);

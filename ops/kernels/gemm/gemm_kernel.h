@@ -40,7 +40,7 @@ typedef struct prn_gemm_batch {
     const void *argument;
 } prn_gemm_batch;
 
-/* What one instruction set offers. */
+/* The functions of one instruction set. */
 typedef struct prn_gemm_isa_table {
     const char *name;
     int64_t panel_columns; /* of a packed panel */
@@ -53,7 +53,7 @@ typedef struct prn_gemm_isa_table {
     void (*dots)(const prn_gemm *gemm, int64_t j0, int64_t j1);
 } prn_gemm_isa_table;
 
-/* Whether the bias is a vector of the columns, which tiles add before they are stored. */
+/* True if the bias is a vector of the columns, which tiles add before they are stored. */
 static inline bool prn_gemm_bias_in_tiles(const prn_gemm *gemm)
 {
     return gemm->bias && gemm->bias_row == 0 && gemm->bias_col == 1 && gemm->alpha == 1.0f && gemm->beta == 1.0f;
@@ -68,7 +68,7 @@ int64_t prn_gemm_packed_count(int64_t k, int64_t n);
 void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed);
 /* Packs a constant B through context->host, shared by every session of the model. */
 prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *gemm, const float **packed);
-/* Whether a constant B is better left as it is: one row of C by a B with contiguous columns that no cache
+/* True if a constant B is better left as it is: one row of C by a B with contiguous columns that no cache
  * holds, or one column. */
 bool prn_gemm_plain_is_best(const prn_gemm *gemm);
 

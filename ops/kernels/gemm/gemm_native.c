@@ -249,7 +249,7 @@ static bool run_split(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i
     return done;
 }
 
-/* Where something in the block has no parts: panel by panel, so that the others are what they are in any other
+/* If something in the block has no parts, it goes panel by panel, so that the others are what they are in any other
  * block. */
 static void run_panels(gemm_job *job, const prn_gemm *gemm, int64_t i0, int64_t i1, int64_t j0, int64_t j1)
 {

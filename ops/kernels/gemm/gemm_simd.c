@@ -65,7 +65,7 @@ typedef void tile_fn(const tile_operands *t);
     for (int r = 0; r < rows; r++) PRN_UNROLL                                                                          \
     for (int v = 0; v < vecs; v++)
 
-/* C's rows as operands of one loop. Where the pointer came from is hidden: else the compiler keeps the addresses of all
+/* C's rows as operands of one loop. The pointer's origin is hidden; otherwise the compiler keeps the addresses of all
  * rows from one loop to the next, in registers that it does not have. */
 #define C_ROWS(c, rs_c)                                                                                                \
     float *c = t->c;                                                                                                   \
@@ -126,8 +126,8 @@ static inline __attribute__((always_inline)) void gemm_simd_tile(const tile_oper
     EACH_SUM(r, v) gemm_simd_store(c + r * rs_c + v * LANES, sum[0][r][v]);
 }
 
-/* How many chains follows from the rows of C alone, so that sums are the same for every width of vectors: enough sums
- * in flight for few rows, and all of them in registers. */
+/* The number of chains follows from the rows of C alone, so that sums are the same for every width of vectors:
+ * enough sums in flight for few rows, and all of them in registers. */
 #define FEW_ROWS 3
 
 #define TILE(rows, chains)                                                                                             \
@@ -174,7 +174,7 @@ static tile_fn *const tiles[2][TILE_ROWS + 1] = {
 #endif
 };
 
-/* How rows are dealt to tiles: as few tiles as can be, of like heights. */
+/* Rows are dealt to tiles so: as few tiles as can be, of like heights. */
 static int64_t tile_count(int64_t rows)
 {
     return prn_ceil_div(rows, TILE_ROWS);
@@ -260,7 +260,7 @@ static void gemm_simd_pack(const prn_gemm *gemm, int64_t first_panel, int64_t la
     }
 }
 
-/* Where a block's results go, and what of it is done. */
+/* The place of a block's results, and the part that is done. */
 typedef struct block_at {
     int64_t i0, i1, j, width, k0;
 } block_at;

@@ -52,7 +52,7 @@ int64_t prn_lowbit_group_bytes(const prn_lowbit *stored);
 int64_t prn_lowbit_panel_bytes(const prn_lowbit *stored);
 size_t prn_lowbit_bytes(const prn_lowbit *stored);
 
-/* What a session's precision wants constant operands of products stored in. false: float32. */
+/* The storage that a session's precision asks for constant operands of products. false: float32. */
 bool prn_lowbit_for(prony_precision precision, int64_t k, int64_t n, prn_lowbit *out);
 
 /* Packs a constant B (gemm->b, b_row, b_col, k, n) through context->host, shared by every session of the model, and
@@ -62,7 +62,7 @@ prony_status prn_lowbit_pack_shared(const prony_context *context, const prn_gemm
 /* The code of depth d (of the group) and a column. */
 void prn_lowbit_put_code(prn_lowbit_kind kind, char *codes, int64_t d, int64_t column, int32_t code);
 
-/* What one instruction set offers. */
+/* The functions of one instruction set. */
 typedef struct prn_lowbit_isa_table {
     /* c[r][0..31] = sums of row r of A, at a + r * a_row, by a panel; 1 to 8 rows. */
     void (*rows)(const prn_lowbit *stored, int64_t panel, const float *a, int64_t rs_a, int64_t rows, float *c);

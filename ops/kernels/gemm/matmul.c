@@ -176,7 +176,7 @@ static bool matmul_same_b(const prn_matmul_desc *product)
     return true;
 }
 
-/* What is kept between runs; the first is what every kernel has. */
+/* The state kept between runs; the first is what every kernel has. */
 typedef struct product_state {
     prn_matmul_desc product;
     const float *packed; /* NULL: not packed, or stored */

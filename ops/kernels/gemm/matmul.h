@@ -57,7 +57,7 @@ void prn_matmul_native_run_unpacked(const prony_context *context, const prn_matm
 /* The native kernel with B, a constant, in fewer bits than float32 has, as context->precision wants (lowbit_weights.h);
  * it stays float32 where an element is not within their range. */
 bool prn_matmul_lowbit_supported(const prony_context *context, const prn_matmul_desc *product);
-/* Whether it then multiplies parts of bfloat16 on tiles. */
+/* True if it then multiplies parts of bfloat16 on tiles. */
 bool prn_matmul_halves_supported(const prony_context *context, const prn_matmul_desc *product);
 bool prn_matmul_lowbit_profitable(const prn_matmul_desc *product);
 prony_status prn_matmul_lowbit_prepare(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out);
@@ -73,9 +73,9 @@ prony_status prn_matmul_reference_prepare(const prony_context *context, const pr
 prony_status prn_matmul_reference_run(const prony_context *context);
 prony_status prn_matmul_reference_run_at(const prony_context *context, const prn_matmul_desc *product);
 
-/* Whether the strides of such a tensor, empty or not, fit 63 bits. */
+/* True if the strides of such a tensor, empty or not, fit 63 bits. */
 bool prn_matmul_countable(const prony_shape *shape);
-/* Whether a post-operation adds input `index`, which then is no operand of the product. */
+/* True if a post-operation adds input `index`, which then is no operand of the product. */
 bool prn_matmul_is_post_input(const prony_context *context, size_t index);
 
 #endif

@@ -26,7 +26,7 @@ static inline __m512i add_fours(__m512i sum, __m512i x, __m512i w)
 }
 
 /* Bytes of four taps are interleaved within lanes of 16 channels, so a vector has four channels of each lane, with four
- * taps each: block of 64 channels, four taps, vector, lane, channel, tap. Packing codes undoes the order. Where the
+ * taps each: block of 64 channels, four taps, vector, lane, channel, tap. Packing codes undoes the order. If the
  * last block has no more than 32 or 16 channels, lanes take several positions, and its weights stand there as often. */
 static int64_t width_of(int64_t left)
 {
@@ -76,7 +76,7 @@ static inline __m512i residual_part(__m512i codes, int vector, bool is_signed)
     return widened(_mm512_castsi512_si128(_mm512_permutexvar_epi32(from, codes)), is_signed);
 }
 
-/* Where the bytes of a vector stand: 64 / width positions (`apart` bytes from each other; those that there are none of
+/* The places of a vector's bytes: 64 / width positions (`apart` bytes from each other; those that there are none of
  * point to the first) of `width` channels, of which `mask` says which there are. */
 typedef struct spread {
     int64_t at[4];
@@ -246,7 +246,7 @@ static void depthwise_order(void *to, const void *from, int64_t channels)
     }
 }
 
-/* Where the two lanes of a vector stand. */
+/* The places of a vector's two lanes. */
 typedef struct spread {
     int64_t at[2];
 } spread;

@@ -241,7 +241,7 @@ typedef struct product_job {
     int64_t rows, row_blocks, columns, column_blocks;
 } product_job;
 
-/* Where a task's operands are for one piece of the depth. */
+/* The place of a task's operands for one piece of the depth. */
 typedef struct piece {
     const int16_t *panels;
     int64_t panel_step; /* elements from one panel to the next */

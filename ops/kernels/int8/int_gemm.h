@@ -16,7 +16,7 @@
 typedef void (*prn_int_store_fn)(const void *argument, int64_t item, int64_t row, int64_t column, int64_t n,
                                  int32_t *sums);
 /* Writes what columns [column, column + n) of B[item] have at depths [depth, depth + count), zero points subtracted:
- * panels[panel][pair][column of the panel][2], panels as wide as the register tile. What lies beyond is 0. */
+ * panels[panel][pair][column of the panel][2], panels as wide as the register tile. Entries beyond are 0. */
 typedef void (*prn_int_fill_fn)(const void *argument, int64_t item, int64_t depth, int64_t count, int64_t column,
                                 int64_t n, int16_t *panels);
 

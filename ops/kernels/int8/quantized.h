@@ -1,4 +1,4 @@
-/* What a quantized tensor means: value = scale (code - zero point), and how the parameters of a tensor are found.
+/* The meaning of a quantized tensor: value = scale (code - zero point), and how the parameters of a tensor are found.
  *
  *   per tensor   one scale
  *   per axis     scale[a] for index a on the axis
@@ -31,7 +31,7 @@ prony_status prn_quant_read(const prony_context *context, const prony_shape *sha
                             int64_t axis, int64_t block, prn_quant *out);
 /* Scales and zero points of elements [first, first + n). */
 void prn_quant_fill(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero);
-/* How many of the n elements from `first` on have the first one's scale and zero point, which it gives. */
+/* Counts the elements, of n from `first` on, that have the first one's scale and zero point, which it gives. */
 int64_t prn_quant_run(const prn_quant *quant, int64_t first, int64_t n, float *scale, float *zero);
 
 /* One scale and zero point per tensor, as the QLinear operators have them. */

@@ -1,5 +1,5 @@
-/* The element types that no operator computes in: 8-bit and 4-bit floats, 4-bit and 2-bit integers. What each code
- * means, and conversion between them and everything else, defined for every bit pattern.
+/* The element types that no operator computes in: 8-bit and 4-bit floats, 4-bit and 2-bit integers. The meaning of each
+ * code, and conversion between them and everything else, defined for every bit pattern.
  *
  * A format has one sign bit (none for E8M0), then exponent and mantissa. FN has no infinity and one NaN per sign; FNUZ
  * has neither infinity nor -0, its NaN is the code that -0 would have.
@@ -33,7 +33,7 @@ typedef struct prn_float_format {
 #define PRN_TYPES_NARROW                                                                                               \
     (PRN_TYPES_FLOAT8 | PRN_TYPES_NARROW_INTEGER | PRN_TYPE(PRONY_FLOAT4E2M1) | PRN_TYPE(PRONY_FLOAT8E8M0))
 
-/* How a value without an exact code is stored. */
+/* The rule by which a value without an exact code is stored. */
 typedef enum prn_e8m0_rounding { PRN_E8M0_UP, PRN_E8M0_DOWN, PRN_E8M0_NEAREST } prn_e8m0_rounding;
 typedef struct prn_cast_rule {
     bool saturate;              /* 8-bit floats: beyond the range gives the largest value, not infinity or NaN */
@@ -114,7 +114,7 @@ static inline float prn_e8m0_decode(uint8_t code)
 
 bool prn_dtype_is_narrow(prony_dtype dtype);
 
-/* Whether prn_cast knows the type: numbers, bool and the types above. */
+/* True if prn_cast knows the type: numbers, bool and the types above. */
 bool prn_dtype_is_castable(prony_dtype dtype);
 
 /* Converts n elements, from index `from_first` of one array to index `to_first` of another: numbers by the rules of

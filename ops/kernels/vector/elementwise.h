@@ -1,4 +1,4 @@
-/* What the elementwise families share: cost of a map, and running a vector map. */
+/* Shared by the elementwise families: cost of a map, and running a vector map. */
 #ifndef PRN_OPS_KERNELS_VECTOR_ELEMENTWISE_H
 #define PRN_OPS_KERNELS_VECTOR_ELEMENTWISE_H
 

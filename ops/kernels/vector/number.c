@@ -8,7 +8,7 @@
 
 enum { CHUNK = 256, LOOK_UP = 1 << 20 };
 
-/* How a type is computed in. */
+/* The type that a type is computed in. */
 static const struct {
     bool known;
     prn_work work;

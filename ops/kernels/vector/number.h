@@ -116,7 +116,7 @@ static inline uint64_t prn_f64_to_u64(double x)
     return x > 0.0 ? (uint64_t)x : 0;
 }
 
-/* Whether prn_convert and the element functions know the type: floats to 64 bits, 8 to 64 bit integers, bool. */
+/* True if prn_convert and the element functions know the type: floats to 64 bits, 8 to 64 bit integers, bool. */
 bool prn_dtype_is_number(prony_dtype dtype);
 
 /* Converts n elements: floats round half to even, float to integer cuts off and saturates (NaN: 0), integers wrap, and

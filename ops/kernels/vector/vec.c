@@ -8,7 +8,7 @@ PRN_SIMD_PICK(prn_vec_table, prn_vec_, const prn_vec_table *prn_vec)
 
 enum { LOOK_UP = 1 << 18 };
 
-/* How many elements from `i` on are done before the next look; 0: none. */
+/* Elements from `i` on until the next look; 0: none. */
 static int64_t vec_run_length(int64_t i, int64_t n)
 {
     if (n <= LOOK_UP) return n - i;

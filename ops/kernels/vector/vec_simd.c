@@ -199,7 +199,7 @@ static void add_four(float *y, const float *const x[4], int64_t n)
 
 enum { BLOCK = 4096, LOOK_UP = 1 << 18 };
 
-/* Whether a long row is left at element `at`, a multiple of BLOCK. */
+/* True if a long row is left at element `at`, a multiple of BLOCK. */
 VEC_INLINE bool vec_simd_is_left(int64_t at)
 {
     return (at & (LOOK_UP - 1)) == LOOK_UP - BLOCK && prn_cancelled();

@@ -242,7 +242,7 @@ VEC_INLINE int v_any(vi mask)
     {                                                                                                                  \
         return w_join(w_##name(w_half(x, 0)), w_##name(w_half(x, 1)));                                                 \
     }
-/* What cannot be reduced goes through libm, lane by lane. */
+/* An argument that cannot be reduced goes through libm, lane by lane. */
 #define V_WIDE_REDUCED(name)                                                                                           \
     VEC_INLINE vf v_##name(vf x)                                                                                       \
     {                                                                                                                  \

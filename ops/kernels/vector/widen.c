@@ -12,7 +12,7 @@
 
 enum { MOST_VALUES = 16, LINE_BYTES = 64 };
 
-/* What a prepared node keeps: the kernel's own state, and by bits the inputs that it has packed. */
+/* The state of a prepared node: the kernel's own state, and by bits the inputs that it has packed. */
 typedef struct wide_state {
     void *inner;
     uint32_t packed;

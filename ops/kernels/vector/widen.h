@@ -12,7 +12,7 @@
 
 #define PRN_TYPES_HALF (PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16))
 
-/* Whether `inner` can run the node widened; asked without the constants' data. */
+/* True if `inner` can run the node widened; asked without the constants' data. */
 bool prn_widen_supported(const prony_context *context, const prn_kernel *inner);
 /* `inner` may read constants in its own prepare only where it packs them. */
 prony_status prn_widen_prepare(const prony_context *context, const prn_kernel *inner, prn_prepared *out);
