@@ -9,7 +9,7 @@
 
 typedef struct prn_memory_space {
     const char *name; /* for names of steps and messages */
-    /* At least `bytes` bytes, aligned to 64, booked to nobody. What it returns may be added to, and is an address at
+    /* At least `bytes` bytes, aligned to 64, booked to nobody. Its result may be added to, and is an address at
      * this place alone. NULL: there is no room. */
     void *(*take)(size_t bytes);
     void (*give)(void *block);

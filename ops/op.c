@@ -192,7 +192,7 @@ static void param_default(const prn_param *param, char *field)
     }
 }
 
-/* What an empty list points at, so that copying none of it needs no exception. */
+/* The address of an empty list, so that copying none of it needs no exception. */
 static const int64_t no_ints[1];
 static const float no_floats[1];
 

@@ -228,7 +228,7 @@ typedef struct prn_kernel {
      * for every wanted output, they become views and nothing runs. Asked in order, as `concat_alias` is. NULL:
      * never. */
     bool (*split_alias)(const prony_context *context, size_t output, uint64_t *offset_bytes);
-    /* What it says of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the
+    /* States facts of its work on this node once it is prepared, by prn_cost_fact; profiler/report/reasons.h has the
      * keys and turns them into words. Layouts and shapes alone decide. NULL: nothing. */
     void (*facts)(const prony_context *context, prony_cost *facts);
     uint32_t inplace;          /* bit i: output 0 may lie in input i's bytes (if equally large and dead afterwards) */

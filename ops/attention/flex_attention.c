@@ -139,7 +139,7 @@ static prony_status flex_cost(const prony_context *context, prony_cost *cost)
     return PRONY_OK;
 }
 
-/* What ran besides the subgraphs is told to the engine, which books what they do. */
+/* Work besides the subgraphs is told to the engine, which books what they do. */
 static prony_status book_own_work(const prony_context *context)
 {
     const flex_params *params = context->params;

@@ -1,5 +1,5 @@
 /* Loop: a body that runs while a condition holds and trips are left, on values that it carries from trip to trip and
- * may give other shapes. What it makes beside them in every trip is stacked along a new first axis.
+ * may give other shapes. Values that it makes beside them in every trip are stacked along a new first axis.
  *
  *   trip:  iteration, condition, carried...  --body-->  condition, carried..., one slice per scan output...
  *

@@ -37,7 +37,7 @@ typedef struct prn_conv_bf16x3_plan {
     int64_t strip_rows, strips, group_columns, groups; /* output rows; 32 output channels each */
     int64_t slots;
     size_t part_bytes, panel_bytes, sums_bytes, slot_bytes;
-    /* Where several tasks read one strip, it is split ahead of them, into memory that they share, by so many tasks; 0:
+    /* If several tasks read one strip, it is split ahead of them, into memory that they share, by so many tasks; 0:
      * each task splits. */
     int64_t pieces;
     size_t shared_bytes; /* flags of pieces, then parts */

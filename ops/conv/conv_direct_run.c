@@ -88,7 +88,7 @@ static int32_t conv_direct_run_place_of(const prn_direct_plan *plan, const int64
 }
 
 /* The reads of a piece's tiles: of each tile the taps that are not all padding, and where each position has them.
- * Where a part's positions are spread over the output: the place of each. */
+ * For a part whose positions are spread over the output: the place of each. */
 typedef struct reads {
     int32_t offsets[PRN_DIRECT_MOST_OFFSETS], places[PRN_DIRECT_MOST_OFFSETS];
     int16_t numbers[PRN_DIRECT_MOST_OFFSETS], taps[PRN_DIRECT_MOST_OFFSETS]; /* of the filter's taps; how many, of each

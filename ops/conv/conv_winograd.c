@@ -308,7 +308,7 @@ static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t
     }
 }
 
-/* Where the image of a row of tiles, or the plane of one, begins in a tensor of so many blocks and positions, in
+/* The start of the image of a row of tiles, or of the plane of one, in a tensor of so many blocks and positions, in
  * floats. */
 static int64_t image_at(const job *job, int64_t row, int64_t blocks, int64_t spatial)
 {
@@ -328,7 +328,7 @@ static void conv_winograd_forward(const job *job, const prn_winograd_batch *batc
     }
 }
 
-/* What is fetched into the second-level cache while products are computed: `planes` runs of `floats`. */
+/* Memory fetched into the second-level cache while products are computed: `planes` runs of `floats`. */
 typedef struct ahead {
     const float *from;
     int64_t planes, floats, apart;

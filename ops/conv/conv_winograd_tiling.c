@@ -33,8 +33,9 @@ static const double halves = 5.0 / 3.0;
 static const double per_quick_line = 9.0;
 /* By how much larger filters have to be faster than smaller ones. */
 static const double memory_gain = 1.08, large_memory_gain = 1.2;
-/* What kept filters take of the cycles that the model gives them, as their memory is read ahead; and the part of a
- * layer's time that is worth a part of the model's weights in memory. (Measured on Zen 4, with either vectors.) */
+/* The share that kept filters take of the cycles that the model gives them, as their memory is read ahead; and the
+ * part of a layer's time that is worth a part of the model's weights in memory. (Measured on Zen 4, with either
+ * vectors.) */
 static const double read_ahead = 0.91, memory_gain_weight = 2.5;
 
 const struct prn_winograd_tile prn_winograd_tiles[PRN_WINOGRAD_KINDS] = {

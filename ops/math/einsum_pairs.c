@@ -2,7 +2,7 @@
  *
  * The pair that takes the fewest multiplications is contracted first; its result, in the scratch, takes the place of
  * both. It keeps the axes that the output or another operand has: those of both operands, then those of the first
- * alone, then those of the second, so that they are a product's items, rows and columns. Where an operand's axes do not
+ * alone, then those of the second, so that they are a product's items, rows and columns. If an operand's axes do not
  * lie so, it is copied so first. Invariant: the order follows from the extents alone. */
 #include "ops/math/einsum.h"
 

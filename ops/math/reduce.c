@@ -139,7 +139,7 @@ static double step_f64(prn_reduce_kind kind, double sum, double x, double top)
     return sum + x;
 }
 
-/* Elements as the cursor comes to them. Where the last axis is reduced they lie side by side, and a block is read at
+/* Elements as the cursor comes to them. If the last axis is reduced they lie side by side, and a block is read at
  * once. */
 typedef struct reader {
     int64_t first, count;
@@ -273,7 +273,7 @@ static bool reduce_supported_native(const prony_context *context)
     return reduce_job_of(context, &set).count > 0;
 }
 
-/* How integers are cut off must not depend on the order of a sum of exponentials. */
+/* The rounding of integers must not depend on the order of a sum of exponentials. */
 static bool supported_for_floats(const prony_context *context)
 {
     return prn_dtype_is_float(context->inputs[0]->dtype) && reduce_supported_native(context);

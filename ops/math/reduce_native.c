@@ -1,7 +1,7 @@
-/* Reductions in blocks: a chain of kept and reduced axes is walked in rows of its last axis. Where that is reduced, a
- * row is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs. float32
- * has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of fold.h.
- * Invariant: an output or a strip is one task, whose order the shapes alone decide. */
+/* Reductions in blocks: a chain of kept and reduced axes is walked in rows of its last axis. If that is reduced, a
+ * row is folded into its output (along); where it is kept, rows are folded into strips of neighbouring outputs.
+ * float32 has the vector kernels of vec.h; everything else is loaded as doubles or 64-bit integers for the loops of
+ * fold.h. Invariant: an output or a strip is one task, whose order the shapes alone decide. */
 #include "base/threads/cancel.h"
 #include "base/integers.h"
 #include "ops/math/reduce.h"

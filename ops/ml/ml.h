@@ -75,7 +75,7 @@ void prn_ml_transform_row(prn_ml_transform transform, double *scores, int64_t co
 typedef enum prn_ml_pair { PRN_ML_COMPLEMENT, PRN_ML_MIRROR } prn_ml_pair;
 void prn_ml_pair_scores(prn_ml_transform transform, prn_ml_pair pair, double score, double out[2]);
 
-/* What transforming `rows` rows of `count` scores takes. */
+/* The cost of transforming `rows` rows of `count` scores. */
 prony_status prn_ml_transform_cost(const prony_context *context, prony_cost *cost, prn_ml_transform transform,
                                    int64_t rows, int64_t count);
 

@@ -242,7 +242,7 @@ static void finish_targets(const job *job, int64_t row, double *scores)
     put_scores(job->context->outputs[0], row, scores, targets);
 }
 
-/* Two classes. Where both have a score, of leaves or of two base values, the larger decides and the first wins a tie.
+/* Two classes. If both have a score, of leaves or of two base values, the larger decides and the first wins a tie.
  * An only score decides by its sign, or against 1/2 if weights are like probabilities, and the other score is made from
  * it. Returns the class. */
 static int64_t finish_two(const setting *set, double scores[2], bool scored[2])

@@ -73,7 +73,7 @@ static prony_status check_targets(const prony_context *context, const loss_job *
     return PRONY_OK;
 }
 
-/* What has to be taken from a position's scores to make them log-probabilities. */
+/* The amount to subtract from a position's scores to make them log-probabilities. */
 static double log_sum(const loss_job *job, int64_t first)
 {
     double most = -INFINITY, sum = 0.0;

@@ -33,7 +33,7 @@ static inline void clip_taps(const prn_bump_row *row, int64_t start, int64_t *fi
         *last = (row->in - start + row->dilation - 1) / row->dilation;
 }
 
-/* What one vector of a window's lanes comes to, of which `lanes` are there. */
+/* The result of one vector of a window's lanes, of which `lanes` are there. */
 VEC_INLINE vf window_vector(const float *window, const prn_bump_row *row, int64_t depth, int64_t height, int64_t taps,
                             int64_t lanes, bool average, float empty)
 {
@@ -140,7 +140,7 @@ VEC_INLINE void with_lanes(float *y, const prn_bump_row *row, bool average, floa
         some_with_lanes(y, row, i, row->out - i < run ? row->out : i + run, average, empty);
 }
 
-/* What fill_line does between `left` and `right`, for so many rows that it looks whether to go on. */
+/* The part of fill_line between `left` and `right`, for so many rows that it looks whether to go on. */
 static __attribute__((noinline)) void fill_from_many(float *line, int64_t left, int64_t right, int64_t begin,
                                                      const prn_bump_row *row, bool average, float empty)
 {

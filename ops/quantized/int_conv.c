@@ -240,7 +240,8 @@ static void widen_codes(const int_conv *c, int64_t at, int64_t step, int64_t n, 
     }
 }
 
-/* What output positions [begin, begin + count) meet of the channel at `base` under one tap; padding is 0. */
+/* The elements that output positions [begin, begin + count) meet of the channel at `base` under one tap; padding is
+ * 0. */
 static void int_conv_gather(const int_conv *c, int64_t base, int64_t tap, int64_t begin, int64_t count, int16_t *line)
 {
     const prn_window *window = &c->window;

@@ -67,7 +67,7 @@ prony_status prn_qint8_conv_run(const prony_context *context);
 void prn_qint8_conv_release(void *state);
 void prn_qint8_conv_facts(const prony_context *context, prony_cost *facts);
 
-/* What that kernel and the one of transposed convolutions share: constant parameters, symmetric weights. */
+/* Shared by that kernel and the one of transposed convolutions: constant parameters, symmetric weights. */
 enum { PRN_QINT8_LEAST_GROUP = 8 }; /* outputs of a group that are worth a panel of their own */
 bool prn_qint8_conv_ready(const prony_context *context, prn_int_conv *out);
 /* The zero point of the input as an unsigned byte. */

@@ -66,7 +66,7 @@ static prony_status describe_gemm(const prony_context *context, const roles *at,
     const gemm_params *params = context->params;
     const prony_value *a = context->inputs[at->a], *b = context->inputs[at->b];
     const bool ta = params->transA != 0, tb = params->transB != 0;
-    /* What rewriting makes may be a stack of matrices by one. */
+    /* A rewritten product may be a stack of matrices by one. */
     PRN_TRY(prn_check_rank(context, at->a, 2, at == &bounded_roles && !ta ? PRONY_MAX_RANK : 2));
     PRN_TRY(prn_check_rank(context, at->b, 2, 2));
     prony_value left = *a, right = *b;

@@ -159,8 +159,8 @@ static void qlinear_pool_finish(const pool *p, const int32_t *sums, const int64_
     prn_quantize_run(p->y, p->type, at, values, zero, n, &rule);
 }
 
-/* What a run of outputs meets of the input: n of them from position `column` (and channel `first_lane`) of row `row`
- * on. */
+/* The elements that a run of outputs meets in the input: n of them from position `column` (and channel `first_lane`)
+ * of row `row` on. */
 typedef struct run {
     int64_t base, row, column, n;
     int64_t from[PRN_WINDOW_AXES], to[PRN_WINDOW_AXES]; /* taps that meet the input somewhere */

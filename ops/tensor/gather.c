@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* What is read of the data is no more than what is written. */
+/* Reads of the data are no more than the writes. */
 static prony_status selected_cost(const prony_context *context, prony_cost *cost)
 {
     const prony_value *out = prn_output(context, 0);
@@ -367,7 +367,7 @@ typedef struct element_source {
     atomic_bool *outside;
 } element_source;
 
-/* What is out of bounds is noticed here, so that the indices are read once; nothing outside is touched. */
+/* Indices out of bounds are noticed here, so that the indices are read once; nothing outside is touched. */
 static void gather_element_places(const void *argument, int64_t first, int64_t n, int64_t *places)
 {
     const element_source *source = argument;

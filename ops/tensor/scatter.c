@@ -144,7 +144,7 @@ static void scatter_entries(const scatter_job *job, int64_t first, int64_t n)
     }
 }
 
-/* `n` neighbours across the indexed axis. Where an index was expanded to them, they are one run. */
+/* `n` neighbours across the indexed axis. If an index was expanded to them, they are one run. */
 static void scatter_strip(const scatter_job *job, int64_t first, int64_t n)
 {
     if (!job->in_line || !prn_index_elements_same(&job->elements, first, n)) {

@@ -22,7 +22,7 @@ static bool is_nonzero(const prony_value *value, int64_t i)
     }
 }
 
-/* What a type's elements are compared with 0 by: the bits of `width` bytes that tell, a sign of zero left out. 0: not
+/* The bits of `width` bytes that tell a type's elements from 0, a sign of zero left out. 0: not
  * by bits. */
 static uint64_t telling_bits(prony_dtype dtype)
 {

@@ -218,8 +218,8 @@ static void top_k_lines(void *argument, int64_t begin, int64_t end)
 /* ---- float32 and integers of which 32 bits hold the order: key and position are one number, and comparing takes one
  * instruction */
 
-/* What sorts first is smallest. Positions are below 2^32; of 32 bits, NaN's place is that of a key that no other value
- * has. */
+/* The element that sorts first is smallest. Positions are below 2^32; of 32 bits, NaN's place is that of a key that
+ * no other value has. */
 static inline uint64_t mark_of(const line *l, int64_t i)
 {
     const int64_t key = line_key(l, i);

@@ -39,7 +39,7 @@ enum { NOT_TRIED, LOADED, NOT_THERE };
 static _Atomic int load_state = NOT_TRIED;
 
 /* Address space so large that memory runs out long before: twice the machine's, and twice the buffers of as many
- * threads as it has processors. What is left of a smaller limit is not asked: other threads take of it while OpenBLAS
+ * threads as it has processors. The rest of a smaller limit is not asked: other threads take of it while OpenBLAS
  * waits, and the kernel, and so a result's last bits, may not depend on how much that was. */
 static uint64_t ample_bytes(void)
 {

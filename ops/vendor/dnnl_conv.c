@@ -263,7 +263,7 @@ static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *probl
                               &places);
 }
 
-/* What run needs to know of the whole, the output's last lanes included: post-operations that do not keep zero at zero
+/* The whole problem, as run needs it, the output's last lanes included: post-operations that do not keep zero at zero
  * have them cleared. */
 static void fill_sizes(conv_state *state, const prony_context *context, const prn_dnnl_problem *problem)
 {

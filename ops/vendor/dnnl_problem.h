@@ -50,8 +50,8 @@ prn_dnnl_place prn_dnnl_piece_place(const prn_dnnl_problem *problem, int64_t ind
 /* Axes of a piece's weights, padded: [groups,] out, in, spatial …; returns their number. */
 int prn_dnnl_weight_dims(const prn_dnnl_problem *problem, const prn_dnnl_piece *piece, dnnl_dims_t dims);
 
-/* The first residual is read from the output itself if nothing comes before it. Whether that or a buffer of its own is
- * summed must not depend on where the plan puts buffers: the rounding differs. */
+/* The first residual is read from the output itself if nothing comes before it. The choice between that and a buffer
+ * of its own must not depend on where the plan puts buffers: the rounding differs. */
 bool prn_dnnl_summed_in_place(const prn_post_ops *post_ops, size_t index);
 /* Applies a problem's tail to consecutive outputs. */
 void prn_dnnl_apply_tail(const prn_post_ops *tail, float *y, int64_t count);

@@ -136,7 +136,7 @@ static region_axis align_axis(const roi_job *job, int64_t roi, int axis)
     return out;
 }
 
-/* Where a sample falls between two pixels. */
+/* The place of a sample between two pixels. */
 typedef struct between {
     int64_t low, high;
     double weight; /* of `high` */

@@ -155,7 +155,8 @@ void prn_broadcast_parallel(const prn_broadcast *walk, int threads, prn_broadcas
 
 /* ---- layouts */
 
-/* How an operand of shape `in` can be read beside a result of shape `out` in `layout`; false: it cannot. */
+/* The strides by which an operand of shape `in` can be read beside a result of shape `out` in `layout`; false: it
+ * cannot. */
 static bool operand_layout(const prony_value *in, const prony_shape *out, prn_layout layout, prn_layout *needed)
 {
     const int shift = out->rank - in->shape.rank;

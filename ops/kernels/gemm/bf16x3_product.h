@@ -62,9 +62,9 @@ bool prn_bf16x3_rows(const float *left, int left_count, const float *right, int 
 /* The two parts of what each element, of 16 on either side, is above `center`; right NULL: of no meaning there. */
 bool prn_bf16x3_rows_around(float center, const float *left, const float *right, int64_t step, int64_t rows,
                             uint16_t *to, int64_t part_step);
-/* How large the second parts of some numbers are beside them, in squares. Of most numbers that is about 2^-18.6; where
- * it is much more, as it may be where all are equal, what a product of second parts leaves out is larger, and all of
- * one sign. */
+/* Squared sizes of some numbers' second parts, beside the squares of the numbers. Of most numbers that is about
+ * 2^-18.6; where it is much more, as it may be where all are equal, what a product of second parts leaves out is
+ * larger, and all of one sign. */
 typedef struct prn_bf16x3_digits {
     double sizes, seconds;
 } prn_bf16x3_digits;
@@ -108,7 +108,7 @@ typedef struct prn_bf16x3_tiles {
     int64_t sums_row;
     bool wide; /* 32 columns */
     /* What comes next is split on the way, where the tiles leave the vectors' units room for it: a panel, as by
-     * prn_bf16x3_panel(next, next_depths, parts, next_b), then rows of A. NULL: none. What lies behind the panel is
+     * prn_bf16x3_panel(next, next_depths, parts, next_b), then rows of A. NULL: none. Memory behind the panel is
      * fetched. */
     const float *next;
     int64_t next_depths;

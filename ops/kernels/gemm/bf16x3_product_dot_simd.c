@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void bf16x3_product_add_products(co
     if (tall && wide) _tile_dpbf16ps(3, 5, 7);
 }
 
-/* What is done between products, which leave the vectors' units and the memory idle: so many halves of a pair of a
+/* Work between products, which leave the vectors' units and the memory idle: so many halves of a pair of a
  * panel's rows, or rows of A, behind every group of them. Steps are whole; what is left of a panel or of A's depths is
  * done at the end. */
 typedef struct between {
@@ -227,7 +227,7 @@ static inline __attribute__((always_inline)) between begin_between(const prn_bf1
     return w;
 }
 
-/* What is not there by now, and the depths beyond whole steps. */
+/* Parts that are not there by now, and the depths beyond whole steps. */
 static inline __attribute__((always_inline)) bool end_between(between *w, const prn_bf16x3_tiles *t, const int parts)
 {
     while (w->pairs > 0) do_pair(w, parts);
@@ -265,7 +265,7 @@ static inline __attribute__((always_inline)) bool bf16x3_product_multiply(const 
     return end_between(&w, t, parts);
 }
 
-/* The same where nothing comes next. What is ahead is fetched in whole lines for each product, and so a little beyond
+/* The same where nothing comes next. Memory ahead is fetched in whole lines for each product, and so a little beyond
  * its end. */
 static inline __attribute__((always_inline)) void multiply_alone(const prn_bf16x3_tiles *t, const int parts,
                                                                  const bool wide)

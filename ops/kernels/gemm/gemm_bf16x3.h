@@ -24,7 +24,7 @@ bool prn_gemm_bf16x3_takes(const prn_gemm *gemm, int64_t rows);
 bool prn_gemm_bf16x3_edge(const prn_gemm *gemm, const prn_bf16x3_tiles *tiles, float *edge, int64_t i0, int64_t i1,
                           int64_t j, int64_t width);
 
-/* Where B is stored as one or two parts (lowbit_weights.h) and there are rows enough, A is converted once for all
+/* If B is stored as one or two parts (lowbit_weights.h) and there are rows enough, A is converted once for all
  * blocks, into prn_gemm_halves_bytes bytes: [part][depth / 32][rows, in whole tiles][32]. false: something in it has no
  * such form. */
 bool prn_gemm_halves_profitable(const prn_gemm *gemm);

@@ -66,7 +66,7 @@ const prn_gemm_isa_table *prn_gemm_isa(void);
 int64_t prn_gemm_packed_count(int64_t k, int64_t n);
 /* Packs B (gemm->b, b_row, b_col, k, n); panels of zero-padded columns. */
 void prn_gemm_pack(int threads, const prn_gemm *gemm, float *packed);
-/* Packs a constant B through context->host, shared by every session of the model. */
+/* Packs a constant B through context->services, shared by every session of the model. */
 prony_status prn_gemm_pack_shared(const prony_context *context, const prn_gemm *gemm, const float **packed);
 /* True if a constant B is better left as it is: one row of C by a B with contiguous columns that no cache
  * holds, or one column. */
@@ -81,8 +81,8 @@ size_t prn_gemm_scratch_bytes(const prn_gemm *gemm);
  * (fewer bytes serve fewer threads), or for A, where its rows share the caches' sets; 0: none is of use. It changes no
  * result. */
 size_t prn_gemm_space_bytes(int threads, const prn_gemm *gemm, int64_t items);
-/* Computes every item. `batch` may be NULL for one; `scratch` is of the size above (aligned to 64), or NULL. Whether it
- * is given changes no result. */
+/* Computes every item. `batch` may be NULL for one; `scratch` is of the size above (aligned to 64), or NULL. It
+ * changes no result. */
 void prn_gemm_run(int threads, const prn_gemm *gemm, const prn_gemm_batch *batch, void *scratch);
 
 #endif

@@ -171,8 +171,8 @@ typedef struct gemm_job {
     int64_t rows, columns;             /* of a task's block */
     int64_t row_blocks, column_blocks; /* of one product; both 1 if group > 1 */
     bool dots;
-    /* Working space of blocks that are computed by parts; bit i: piece i is in use. Who finds none works on its
-     * stack. */
+    /* Working space of blocks that are computed by parts; bit i: piece i is in use. A task that finds none works on
+     * its stack. */
     size_t piece_bytes;
     int pieces;
     atomic_uint_least64_t taken;

@@ -55,7 +55,7 @@ size_t prn_lowbit_bytes(const prn_lowbit *stored);
 /* The storage that a session's precision asks for constant operands of products. false: float32. */
 bool prn_lowbit_for(prony_precision precision, int64_t k, int64_t n, prn_lowbit *out);
 
-/* Packs a constant B (gemm->b, b_row, b_col, k, n) through context->host, shared by every session of the model, and
+/* Packs a constant B (gemm->b, b_row, b_col, k, n) through context->services, shared by every session of the model, and
  * rounds it; stored->panels is NULL afterwards if an element is infinite, NaN or beyond what the kind can hold. */
 prony_status prn_lowbit_pack_shared(const prony_context *context, const prn_gemm *gemm, prn_lowbit *stored);
 

@@ -240,8 +240,8 @@ static inline __attribute__((always_inline)) void lowbit_weights_simd_sum_all(co
 
 typedef void part_fn(const part *p);
 
-/* Eight to sixteen sums in registers: 1, 2, 4 rows, and 8 where there are registers for them. How many chains a sum has
- * follows from the rows alone, so that it is the same for every width of vectors. */
+/* Eight to sixteen sums in registers: 1, 2, 4 rows, and 8 where there are registers for them. The number of a sum's
+ * chains follows from the rows alone, so that it is the same for every width of vectors. */
 #define VECS(rows) (PRN_SIMD_BYTES == 64 || (rows) > 2 ? 2 : 4)
 #define CHAINS(rows) ((rows) == 1 ? 2 : 1)
 

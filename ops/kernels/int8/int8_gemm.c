@@ -103,7 +103,7 @@ static void fetch_rows(const job *job, int64_t group, int64_t row, int64_t rows,
     job->product->fetch(job->product->argument, group, row, rows, to, job->row);
 }
 
-/* Where rows of a slot lie turned over: 32 of them after another. */
+/* The place of a slot's transposed rows: 32 of them after another. */
 static uint8_t *turned_in(const job *job, uint8_t *slot)
 {
     return slot + BLOCK * job->row;

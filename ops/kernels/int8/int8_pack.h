@@ -9,7 +9,7 @@
 #include "ops/op.h"
 
 /* Weights of `groups` matrices: entry (k, column) of group g is codes[(g columns + column) column_step +
- * k / inner outer_step + k % inner inner_step]. Where there are tables, column_at[g columns + column] and
+ * k / inner outer_step + k % inner inner_step]. With tables, column_at[g columns + column] and
  * outer_at[k / inner] stand for the first two terms. */
 typedef struct prn_qint8_weights {
     const void *codes;
@@ -25,7 +25,7 @@ typedef struct prn_qint8_packed {
     const prn_qint8_outliers *excess; /* what panels are without on processors that split them; NULL: nothing */
 } prn_qint8_packed;
 
-/* Packs them through context->host, for all sessions of the model. */
+/* Packs them through context->services, for all sessions of the model. */
 prony_status prn_qint8_pack(const prony_context *context, const prn_qint8_weights *weights, prn_qint8_packed *packed);
 /* bias[column] = given - x_zero (sum of the column's weights), of all groups' columns; `given` NULL: 0. x_zero is that
  * of the unsigned codes. */

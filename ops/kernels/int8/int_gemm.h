@@ -39,8 +39,8 @@ prony_status prn_int_gemm_matmul(const prony_context *context, const prony_value
 int64_t prn_int_gemm_a_matrix(const prn_matmul_desc *shape, int64_t item);
 int64_t prn_int_gemm_b_matrix(const prn_matmul_desc *shape, int64_t item);
 
-/* Packs a constant B without batch, or widens a constant A's `rows` rows, through context->host, if the zero points are
- * constant too. Otherwise leaves the pointer NULL. */
+/* Packs a constant B without batch, or widens a constant A's `rows` rows, through context->services, if the zero
+ * points are constant too. Otherwise leaves the pointer NULL. */
 prony_status prn_int_pack_panels(const prony_context *context, const prn_int_gemm *product, const int16_t **out);
 prony_status prn_int_widen_rows(const prony_context *context, const prn_int_gemm *product, int64_t rows,
                                 const int16_t **out);

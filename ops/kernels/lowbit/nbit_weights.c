@@ -32,7 +32,7 @@ double prn_nbit_zero(const prn_nbit_weights *b, int64_t n, int64_t block)
     return (double)code_in((const uint8_t *)b->zeros + n * b->zero_bytes, b->zero_bytes ? block : n, b->bits);
 }
 
-/* How constants of that kind are stored (panels not yet there). */
+/* The storage of constants of that kind (panels not yet there). */
 static prn_lowbit stored_of(const prn_nbit_weights *b)
 {
     return (prn_lowbit){.kind = b->bits == 8   ? PRN_LOWBIT_INT8

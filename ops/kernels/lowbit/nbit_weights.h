@@ -27,8 +27,8 @@ double prn_nbit_scale(const prn_nbit_weights *b, int64_t n, int64_t block);
 double prn_nbit_zero(const prn_nbit_weights *b, int64_t n, int64_t block);
 
 /* Packs `items` such matrices of constants, whose codes and scales follow one another and whose zero points are
- * `zero_step` bytes apart, through context->host, shared by every session of the model: codes fit as they are. Item i's
- * panels are prn_nbit_item_bytes behind those of the one before. */
+ * `zero_step` bytes apart, through context->services, shared by every session of the model: codes fit as they are.
+ * Item i's panels are prn_nbit_item_bytes behind those of the one before. */
 prony_status prn_nbit_pack_shared(const prony_context *context, const prn_nbit_weights *b, int64_t items,
                                   int64_t zero_step, prn_lowbit *stored);
 size_t prn_nbit_item_bytes(const prn_lowbit *stored);

@@ -40,7 +40,7 @@ static inline prony_status prn_affine_make(const prony_context *context, size_t 
     return PRONY_OK;
 }
 
-/* What element `element` of X meets. */
+/* The entry that element `element` of X meets. */
 static inline double prn_affine_get(const prn_affine *affine, int64_t element)
 {
     int64_t at = 0;

@@ -2,8 +2,8 @@
  *
  * An operator is an expression in x and y of the storage type; `wide` is an unsigned type that wraps as it does and is
  * not promoted, `real` one whose quotients of two such numbers are never rounded to the next whole number, so that
- * cutting them off is an integer division. What does not depend on the sign is compiled for the unsigned types alone.
- * Invariant: an element's result does not depend on its place or on the steps. */
+ * cutting them off is an integer division. Functions that do not depend on the sign are compiled for the unsigned
+ * types alone. Invariant: an element's result does not depend on its place or on the steps. */
 #include "ops/kernels/vector/element_rows.h"
 #include "base/cpu/simd.h"
 

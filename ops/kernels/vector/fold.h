@@ -27,7 +27,7 @@ typedef struct prn_fold_table {
     void (*columns_f64[PRN_FOLD_COUNT])(double *sum, const double *x, int64_t n);
     void (*columns_i64[PRN_FOLD_COUNT])(int64_t *sum, const int64_t *x, int64_t n);
 
-    /* Where x[i] is ahead of best[i], or (last) is not behind it, it takes its place and at[i] becomes `place`. NaN is
+    /* If x[i] is ahead of best[i], or (last) is not behind it, it takes its place and at[i] becomes `place`. NaN is
      * ahead of everything. */
     void (*ahead_f64)(double *best, int64_t *at, const double *x, int64_t n, int64_t place, bool smallest, bool last);
     void (*ahead_i64)(int64_t *best, int64_t *at, const int64_t *x, int64_t n, int64_t place, bool smallest, bool last);

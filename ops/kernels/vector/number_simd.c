@@ -1,6 +1,6 @@
-/* The loops of ops/kernels/vector/number_simd.h for one instruction set (PRN_SIMD names it). Where the processor
- * converts half precision itself, whole and partial vectors pass the same instruction, so that an element's result does
- * not depend on where it stands. Invariant: every conversion is defined for every value (see number.h). */
+/* The loops of ops/kernels/vector/number_simd.h for one instruction set (PRN_SIMD names it). If the processor
+ * converts half precision itself, whole and partial vectors pass the same instruction, so that an element's result
+ * does not depend on where it stands. Invariant: every conversion is defined for every value (see number.h). */
 #include "ops/kernels/vector/number_simd.h"
 #include "base/cpu/simd.h"
 

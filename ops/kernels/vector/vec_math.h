@@ -275,7 +275,7 @@ VEC_INLINE vf v_expm1_reduced(vf r)
     return p * r * r + r;
 }
 
-/* exp(x), and 0 below `least` (-104 or more). What is not wanted is not computed: what underflows costs a hundred times
+/* exp(x), and 0 below `least` (-104 or more). Unwanted lanes are not computed: an underflow costs a hundred times
  * as much, and half of a masked attention's scores are such. */
 VEC_INLINE vf v_exp_from(vf x, const float least)
 {
