@@ -307,7 +307,7 @@ typedef struct prony_free_dim {
     int axis;
     int64_t value; /* what it becomes; -1: nothing tells */
     const char *
-        reason; /* "given", "batch", "tree features", "least that fits", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing
+        reason; /* "given", "batch", "tree features", "window size", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing
                            tells, or it is simply 1 */
     int64_t example; /* where nothing tells: together with the others' a value for which the shapes fit; -1: none was
                            found */

@@ -358,7 +358,7 @@ typedef struct prony_assumed_dim {
     const char *name; /* as prony_dim takes it */
     int64_t value;
     const char *
-        reason; /* "batch", "tree features", "least that fits", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
+        reason; /* "batch", "tree features", "window size", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
 } prony_assumed_dim;
 /* *count rows, a row per free dimension that neither options nor inputs fixed. Owned by the report. */
 PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);

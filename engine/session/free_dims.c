@@ -143,7 +143,7 @@ static prony_status assume_least(prn_input_shapes *s, const prony_model *model, 
     return assume(s, model, input, axis, least,
                   least == 1 ? reason
                   : features ? "tree features"
-                             : "least that fits",
+                             : "window size",
                   error);
 }
 

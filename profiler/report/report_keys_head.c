@@ -73,7 +73,7 @@ static const prn_key assumed_keys[] = {
     {"name", PRN_AT(prony_assumed_dim, name), PRN_ALWAYS, "As --dim takes it: the symbol, or INPUT.AXIS."},
     {"value", PRN_AT(prony_assumed_dim, value), PRN_LEAST_0, NULL},
     {"reason", PRN_AT(prony_assumed_dim, reason), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
-     "batch, tree features, least that fits, metadata imgsz, declared shapes or nothing reads it; null: 1 without a "
+     "batch, tree features, window size, metadata imgsz, declared shapes or nothing reads it; null: 1 without a "
      "reason."},
     {0}};
 

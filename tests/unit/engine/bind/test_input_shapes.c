@@ -201,7 +201,7 @@ static void test_time_axes_fit_windows(void **state)
     mb_node(m, "Relu", "c", "r", "");
     mb_node(m, "MaxPool", "r", "y", "kernel_shape=[2]");
     mb_output(m, "y", PRONY_FLOAT32, NULL);
-    expect_dims(m, PRONY_FREE_ONE, 1, &(prony_free_dim){.name = "time", .value = 7, .reason = "least that fits"});
+    expect_dims(m, PRONY_FREE_ONE, 1, &(prony_free_dim){.name = "time", .value = 7, .reason = "window size"});
 
     /* The first axis looks like a batch, but is turned to the end and read by a window; pads make one step less. */
     static const int64_t first[] = {0};
@@ -213,7 +213,7 @@ static void test_time_axes_fit_windows(void **state)
     mb_node(m, "Unsqueeze", "t first", "u", "");
     mb_node(m, "Conv", "u w", "y", "pads=[1,0]");
     mb_output(m, "y", PRONY_FLOAT32, NULL);
-    expect_dims(m, PRONY_FREE_ASK, 1, &(prony_free_dim){.name = "x.0", .value = 4, .reason = "least that fits"});
+    expect_dims(m, PRONY_FREE_ASK, 1, &(prony_free_dim){.name = "x.0", .value = 4, .reason = "window size"});
 
     m = mb_begin(13);
     mb_input(m, "x", PRONY_FLOAT32, "1,3,time");
