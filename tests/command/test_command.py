@@ -87,7 +87,7 @@ class Usage(CommandTest):
                 (["'b' is one argument too many"], ["inspect", "a", "b"]),
                 (["unknown option '--nonsense'"], ["run", "m", "--nonsense"]),
                 (["unknown option '-z'"], ["run", "m", "-qz"]),
-                (["'--quiet=3'", "takes no value"], ["run", "m", "--quiet=3"]),
+                (["--quiet takes no value, got '3'"], ["run", "m", "--quiet=3"]),
                 (["--json needs a value"], ["run", "m", "--json"]),
                 (["-x needs a value"], ["run", "m", "-x"]),
                 (["'profile' does not take --scenario", "bench"], ["profile", "m", "--scenario", "single"]),

@@ -214,6 +214,16 @@ class Names(command_case.CommandTest):
         for option in options - {"--help-all"}:
             self.assertRegex(out, r"`(-\w, )?%s[ `]" % option, "docs/reference/options.md lacks an option")
 
+    def test_session_options_of_python_are_options_of_the_command(self):
+        with open(os.path.join(command_case.SOURCE, "python", "src", "py_options.c"), encoding="utf-8") as file:
+            keywords = set(re.findall(r'\(dict, "([a-z_]+)"', file.read()))
+        self.assertGreater(len(keywords), 10)
+        others = {"threads": "intra-op", "helped": "no-work-stealing"}
+        options = {name[2:] for name in OPTION.findall(text_of("docs/reference/options.md"))}
+        for keyword in keywords - {"ask", "profiled"}:  # a session has these, the command decides them itself
+            name = others.get(keyword, keyword.replace("_", "-"))
+            self.assertTrue({name, name[:-1], "no-" + name} & options, keyword)
+
     def test_the_study_page_explains_every_key(self):
         page = text_of("docs/reference/study.md")
         with open(os.path.join(command_case.SOURCE, "docs", "schemas", "study.schema.json"), encoding="utf-8") as file:
