@@ -223,7 +223,7 @@ class Refusals(ClusterTest):
     def test_wrong_usage_is_said_once(self):
         run = self.launch(4, "scale", self.digits, "--jsn", "x")
         self.assertNotEqual(run.wait(), 0)
-        self.assertEqual((run.out + run.err).count("there is no option"), 1, run.out + run.err)
+        self.assertEqual((run.out + run.err).count("unknown option"), 1, run.out + run.err)
         run = self.launch(2, "run", self.digits)
         self.assertNotEqual(run.wait(), 0)
         self.assertEqual((run.out + run.err).count("no command 'run'"), 1, run.out + run.err)
