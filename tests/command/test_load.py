@@ -34,11 +34,11 @@ class Load(CommandTest):
                 (["--scenario", "server", "--latency-bound", "-5ms"], "above 0"),
                 (["--scenario", "server", "--latency-bound", "nan"], "above 0"),
                 (["--scenario", "server", "--latency-bound", "20"], "with its unit"),
-                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "0"], "--rate needs arrivals per second from 1e-6 to 1e9, got '0'"),
-                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "-3"], "--rate needs arrivals per second from 1e-6 to 1e9, got '-3'"),
-                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "nan"], "--rate needs arrivals per second from 1e-6 to 1e9, got 'nan'"),
-                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "inf"], "--rate needs arrivals per second from 1e-6 to 1e9, got 'inf'"),
-                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "5x"], "--rate needs arrivals per second from 1e-6 to 1e9, got '5x'"),
+                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "0"], "from 1e-6 to 1e9, got '0'"),
+                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "-3"], "from 1e-6 to 1e9, got '-3'"),
+                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "nan"], "from 1e-6 to 1e9, got 'nan'"),
+                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "inf"], "from 1e-6 to 1e9, got 'inf'"),
+                (["--scenario", "server", "--latency-bound", "20ms", "--rate", "5x"], "from 1e-6 to 1e9, got '5x'"),
                 (["--scenario", "server", "--latency-bound", "20ms", "-r", "5"], "-r with --scenario server needs --rate"),
                 (["--scenario", "single", "--rate", "5"], "--rate needs"),
                 (["--scenario", "single", "--streams", "2"], "one stream"),
@@ -52,7 +52,8 @@ class Load(CommandTest):
                 (["--streams", "0"], "a number from 1"), (["--streams", "1025"], "a number from 1"),
                 (["--streams", "x"], "a number from 1"), (["--max-batch", "0", "--scenario", "offline"], "a number from 1"),
                 (["--max-batch", "4"], "need a --scenario"), (["--rate", "4"], "need a --scenario"),
-                (["--scenario", "single", "-x", "0"], "1024 such as 1,2,4-8, or auto, got '0'"), (["--scenario", "single", "-x", "100000"], "or auto, got '100000'")):
+                (["--scenario", "single", "-x", "0"], "1024 such as 1,2,4-8, or auto, got '0'"),
+                (["--scenario", "single", "-x", "100000"], "or auto, got '100000'")):
             code, out, error = run("bench", self.digits, *arguments)
             self.assertEqual((code, out), (USAGE, ""), arguments)
             self.assertIn(why, error)
