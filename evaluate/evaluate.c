@@ -204,7 +204,7 @@ static prony_status evaluate_prepare(evaluation *e, prony_session *session, pron
     e->output_count = prony_model_output_count(session->model);
     if (!e->options->metric) PRN_TRY(check_labels(e->data->labels, error));
     if (e->options->output >= e->output_count)
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "there is no output %zu; the model has %zu", e->options->output,
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "output %zu does not exist; the model has %zu", e->options->output,
                         e->output_count);
     e->outputs = prn_calloc(e->output_count, sizeof *e->outputs);
     e->views = prn_calloc(e->output_count, sizeof *e->views);

@@ -184,7 +184,7 @@ static int open_study(const options *o, prony_model *model, const prony_study *e
     }
     if (o->files.resume && access(o->files.json, F_OK) == 0)
         return prony_study_load(study, o->files.json, model, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
-    if (o->files.resume) return fail(o, "'%s': there is no study to continue", o->files.json);
+    if (o->files.resume) return fail(o, "'%s': no study to continue", o->files.json);
     int code = keep_study(o);
     if (code != EXIT_DONE) return code;
     if (earlier) {

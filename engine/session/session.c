@@ -242,7 +242,7 @@ static prony_status session_check_output(const prony_session *session, size_t in
     if (!current || current->first_run_ns < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no run has finished yet", session->model->file->name);
     if (index >= current->program->output_count)
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: there is no output %zu; the model has %zu",
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: output %zu does not exist; the model has %zu",
                         session->model->file->name, index, current->program->output_count);
     return PRONY_OK;
 }

@@ -52,7 +52,7 @@ static prony_status bind_output(prony_session *session, size_t index, void *data
 {
     const size_t count = session->model->file->graph.output_count;
     if (index >= count)
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: there is no output %zu; the model has %zu",
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: output %zu does not exist; the model has %zu",
                         session->model->file->name, index, count);
     if (!session->outputs) session->outputs = prn_calloc(count, sizeof *session->outputs);
     if (!session->outputs) return prn_no_memory(error);
@@ -79,7 +79,7 @@ prony_status prony_session_planned_output(const prony_session *session, size_t i
     const char *file = session->model->file->name;
     if (!current) return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no plan exists yet", file);
     if (index >= current->program->output_count)
-        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: there is no output %zu; the model has %zu", file, index,
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: output %zu does not exist; the model has %zu", file, index,
                         current->program->output_count);
     const prn_plan_value *planned = current->plan->values[current->plan->outputs[index]];
     *out = (prony_value){.kind = planned->value.kind, .dtype = planned->value.dtype, .shape = planned->value.shape};

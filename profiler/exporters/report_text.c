@@ -1,7 +1,6 @@
 /* The terminal report: options, heading and model summary. Tables are in report_text_layers.c and report_text_tables.c.
  * Reads the report only. */
 #include "profiler/exporters/report_text.h"
-#include "profiler/exporters/report_text_view.h"
 
 #include "base/shape.h"
 #include "profiler/text/number_text.h"

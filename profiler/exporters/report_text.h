@@ -44,4 +44,17 @@ PRN_MUST_USE prony_status prn_text_operators(prn_text *text, const prn_selection
 PRN_MUST_USE prony_status prn_text_memory_table(prn_text *text, const prn_selection *selection, size_t top,
                                                 prony_error *error);
 
+/* Marks of tables, collected in prn_text's `marks`. */
+enum {
+    PRN_MARK_ESTIMATED = 1 << 0,
+    PRN_MARK_REMOVED = 1 << 1,
+    PRN_MARK_FOLDED = 1 << 2,
+    PRN_MARK_DYNAMIC = 1 << 3,
+    PRN_MARK_CANCELLED = 1 << 4,
+    PRN_MARK_FEW_RUNS = 1 << 5
+};
+
+/* The report's legend: a line for each mark that occurred. */
+void prn_text_marks(prn_text *text, const prony_report *report);
+
 #endif

@@ -6,16 +6,6 @@
 #include "profiler/exporters/report_text.h"
 #include "profiler/exporters/text_cell.h"
 
-/* Marks of tables, collected in prn_text's `marks`. */
-enum {
-    PRN_MARK_ESTIMATED = 1 << 0,
-    PRN_MARK_REMOVED = 1 << 1,
-    PRN_MARK_FOLDED = 1 << 2,
-    PRN_MARK_DYNAMIC = 1 << 3,
-    PRN_MARK_CANCELLED = 1 << 4,
-    PRN_MARK_FEW_RUNS = 1 << 5
-};
-
 /* The rows chosen by a selection, and their sum for the closing line. */
 typedef struct prn_text_view {
     const prony_report *report;
@@ -42,8 +32,6 @@ void prn_view_executions(const prony_nested_row *row, prn_cell *cell);
 bool prn_view_executed(const prn_text_view *view);
 /* The meaning of a row's mark (~ - f d !) as one of PRN_MARK_*; 0: no mark. */
 unsigned prn_mark_of(const char *mark);
-/* The report's legend: a line for each mark that occurred. */
-void prn_text_marks(prn_text *text, const prony_report *report);
 /* The meaning of indented rows, and how many are not shown; `noun` are those that contain them. */
 void prn_view_nested_legend(prn_text *text, const prn_text_view *view, const char *noun);
 

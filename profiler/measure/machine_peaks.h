@@ -25,19 +25,11 @@ extern const prn_key prn_machine_keys[];
 
 /* A description of the method. */
 #define PRN_MACHINE_METHOD                                                                                             \
-    "Compute: 12 independent chains of vector multiply-add per thread; bf16: sums of products on tiles. Memory: "      \
-    "vector loads, stores or both over each thread's own buffer; traffic counts bytes read and written, without the "  \
-    "lines that a store fetches first. Threads are awake before a trial; a trial's rate is the work of all threads "   \
-    "over the time in which any of them worked; the best trial counts. A rate that does not grow with the threads as " \
-    "expected is measured again, and marked if it still does not."                                                     \
-    "vector loads, stores or both over a "                                                                             \
-    "buffer of each thread's own; bytes read and bytes written are counted, not the lines that a store fetches "       \
-    "first. "                                                                                                          \
-    "Threads stand ready, awake, before a trial; its rate is the work of all over the time in which any of them "      \
-    "worked; "                                                                                                         \
-    "the best trial counts. What does not grow with the threads as it should is measured again, and marked if it "     \
-    "still "                                                                                                           \
-    "does not."
+    "Compute: 12 independent chains of vector multiply-add per thread; bf16: sums of products on tiles. "              \
+    "Memory: vector loads, stores or both over each thread's own buffer; traffic counts bytes read and "               \
+    "written, without the lines that a store fetches first. Threads are awake before a trial. Its rate is the "        \
+    "work of all threads over the time in which any of them worked; the best trial counts. A rate that does "          \
+    "not grow with the threads as expected is measured again, and marked if it still does not."
 
 /* prony_machine_measure by `peak` in place of prn_peak_measure. */
 typedef prony_status (*prn_peak_fn)(prn_peak *out, const prn_peak_kind *kinds, size_t count, int threads,

@@ -413,7 +413,7 @@ prony_status prony_profile_interleaved(prony_report **reports, prony_session *co
     prony_profile_options own = PRONY_PROFILE_OPTIONS_INIT;
     if (!reports || !sessions || count == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "prony_profile_interleaved: an argument is NULL, or there is no session");
+                        "prony_profile_interleaved: an argument is NULL, or no session is given");
     PRN_TRY(prn_options_read(&own, sizeof own, options, "profile options", error));
     options = &own;
     if (options->runs < 0 || !(options->max_seconds >= 0))

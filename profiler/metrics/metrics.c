@@ -112,7 +112,7 @@ prony_status prony_metrics_add(prony_metrics *metrics, const prony_metric *defin
 {
     if (!metrics || !definitions || !compute || count == 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                        "prony_metrics_add: an argument is NULL, or there are no metrics");
+                        "prony_metrics_add: an argument is NULL, or no metrics are given");
     for (size_t i = 0; i < count; i++) PRN_TRY(check_definition(metrics, definitions, i, error));
     prony_metric *copies = prn_bump_alloc(&metrics->pool, count, sizeof *copies);
     metric_entry *fresh = prn_bump_alloc(&metrics->pool, count, sizeof *fresh);

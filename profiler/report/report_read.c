@@ -36,10 +36,11 @@ static void check_operator(prn_json_reader *j, const prony_report *r, size_t i)
     report_read_check_list(j, "layers", o->layers, o->layer_count, r->layer_count);
     if (o->kernel_best_operator && o->kernel_best_operator >= r->operator_count)
         prn_json_bad(j, "kernel_best", "%u refers to a missing operator", o->kernel_best_operator);
-    if (o->worker < 0 || o->worker >= PRN_MOST_THREADS) prn_json_bad(j, "worker", "there is no worker %d", o->worker);
+    if (o->worker < 0 || o->worker >= PRN_MOST_THREADS)
+        prn_json_bad(j, "worker", "worker %d does not exist", o->worker);
     for (size_t t = 0; t < o->thread_share_count; t++)
         if (o->thread_shares[t].thread < 0 || o->thread_shares[t].thread >= PRN_MOST_THREADS)
-            prn_json_bad(j, "thread", "there is no thread %d", o->thread_shares[t].thread);
+            prn_json_bad(j, "thread", "thread %d does not exist", o->thread_shares[t].thread);
 }
 
 static void check_weight(prn_json_reader *j, const prony_report *r, size_t i)

@@ -220,7 +220,7 @@ class Shapes(CommandTest):
     def test_largest_extents(self):
         two = self.two_inputs()
         self.assertEqual(self.shape(two, "--dim", "N=5", "--max-dim", "N=50"), [5, 3])
-        self.refuse(FAILED, ["dimension 'N' (axis 0) is 51, its maximum is 50"], "run", two, "--dim", "N=51", "--max-dim", "N=50")
+        self.refuse(FAILED, ["dimension 'N' (axis 0) is 51, but its maximum is 50"], "run", two, "--dim", "N=51", "--max-dim", "N=50")
         self.refuse(FAILED, ["'M'", "the model has 'N'"], "run", two, "--max-dim", "M=5")
         self.refuse(USAGE, ["--max-dim N", "'0'", "from 1"], "run", two, "--max-dim", "N=0")
 

@@ -173,7 +173,8 @@ static void what_is_refused(void **state)
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++)
         assert_int_equal(refuse("rgb.png", &any, specs[i], strcmp(specs[i], "std=0") ? "'" : "std 0"),
                          PRONY_INVALID_ARGUMENT);
-    assert_int_equal(refuse("rgb.png", &fixed, "resize=none,crop=30", "smaller than the crop of 30 x 30"), PRONY_SHAPE_MISMATCH);
+    assert_int_equal(refuse("rgb.png", &fixed, "resize=none,crop=30", "smaller than the crop of 30 x 30"),
+                     PRONY_SHAPE_MISMATCH);
     assert_int_equal(refuse("rgb.png", &fixed, "crop=10", "10 high and 10 wide"), PRONY_SHAPE_MISMATCH);
     assert_int_equal(refuse("rgb.png", &five, "0..1", "channels"), PRONY_SHAPE_MISMATCH);
     assert_int_equal(refuse("rgb.png", &flat, "0..1", "3 or 4 dimensions"), PRONY_SHAPE_MISMATCH);

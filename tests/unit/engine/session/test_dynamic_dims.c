@@ -468,7 +468,8 @@ static void test_too_large(void **state)
     prony_model *model = load(m, decoder);
     prony_session *session = open_session(model, "past", 16, false);
     assert_int_equal(set_inputs(session, model, 17, &error), PRONY_OUT_OF_RANGE);
-    assert_string_equal(error.message, "m.onnx: input 'past_k': dimension 'past' (axis 2) is 17, but its maximum is 16");
+    assert_string_equal(error.message,
+                        "m.onnx: input 'past_k': dimension 'past' (axis 2) is 17, but its maximum is 16");
     const prony_value value = {.dtype = PRONY_FLOAT32, .shape = {4, {1, 2, 40, 4}}, .data = data};
     assert_int_equal(prony_session_bind_input(session, "past_v", &value, &error), PRONY_OUT_OF_RANGE);
     assert_non_null(strstr(error.message, "'past_v': dimension 'past' (axis 2) is 40, but its maximum is 16"));
