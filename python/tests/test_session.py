@@ -65,7 +65,7 @@ def test_one_plan_for_many_rows(mlp):
     for rows in (1, 60, 7, 41):
         x = np.arange(rows * 8, dtype=np.float32).reshape(rows, 8) / 100
         np.testing.assert_array_equal(session.run({"x": x})["y"], prony.Session(mlp, threads=1).run({"x": x})["y"])
-    with pytest.raises(prony.Error, match="dimension 'N' .axis 0. is 61, its maximum is 60"):
+    with pytest.raises(prony.Error, match="dimension 'N' .axis 0. is 61, but its maximum is 60"):
         session.run({"x": np.zeros((61, 8), np.float32)})
     with pytest.raises(prony.Error, match="no input has a free dimension 'M'"):
         prony.Session(mlp, max_dims={"M": 4})

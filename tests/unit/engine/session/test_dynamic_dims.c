@@ -484,7 +484,7 @@ static void test_too_large(void **state)
     options.dim_count = 1;
     assert_int_equal(prony_session_create(&session, model, &options, &error), PRONY_OK);
     assert_int_equal(prony_session_generate_inputs(session, 0, &error), PRONY_OUT_OF_RANGE);
-    assert_non_null(strstr(error.message, "dimension 'past' (axis 2) is 20, its maximum is 16"));
+    assert_non_null(strstr(error.message, "dimension 'past' (axis 2) is 20, but its maximum is 16"));
     prony_session_release(session);
     prony_model_release(model);
     mb_free(m);
