@@ -1,4 +1,4 @@
-/* The document of a subcommand whose result is no report: JSON, and the tables made of it. */
+/* The JSON document of a subcommand that does not write a report, and the tables made of it. */
 #ifndef PRN_BENCH_SESSION_DOCUMENT_H
 #define PRN_BENCH_SESSION_DOCUMENT_H
 

@@ -6,7 +6,7 @@
 
 #include "profiler/json/json_read.h"
 
-/* How a cell is shown to people. CSV has the number itself. */
+/* The text of a cell for people. CSV has the number itself. */
 typedef enum prn_cell_kind {
     PRN_CELL_TEXT,
     PRN_CELL_COUNT,  /* 1.23 M */
@@ -80,7 +80,7 @@ const char *prn_document_text(prn_document *document, const prn_json_value *row,
 bool prn_document_rows_of(prn_document *document, const prn_document_table *table, prn_document_rows *out);
 /* As people read it; "" where the value is missing. NULL: out of memory. */
 const char *prn_document_cell(prn_document *document, const prn_json_value *row, const prn_document_column *column);
-/* Whether any row has a value there. */
+/* True if any row has a value there. */
 bool prn_document_has_column(prn_document *document, const prn_document_rows *rows, const prn_document_column *column);
 
 #endif

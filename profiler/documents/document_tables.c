@@ -25,7 +25,8 @@ static size_t count_text(prn_document *d, const char *list, const char *key, con
 static void comparison_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])
 {
     const char *a = prn_document_text(d, NULL, "a.name"), *b = prn_document_text(d, NULL, "b.name");
-    snprintf(text, PRN_DOCUMENT_LEAD, "%zu metrics are worse, %zu better, %zu undecided. A is %.150s, B is %.150s.",
+    snprintf(text, PRN_DOCUMENT_LEAD,
+             "Deciding metrics: %zu worse, %zu better, %zu undecided. A is %.150s, B is %.150s.",
              count_text(d, "metrics", "verdict", "worse", "decides"),
              count_text(d, "metrics", "verdict", "better", "decides"),
              count_text(d, "metrics", "verdict", "cannot tell", "decides"), a ? a : "?", b ? b : "?");
@@ -38,8 +39,8 @@ static void check_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])
                  unknown = count_text(d, "thresholds", "outcome", "unknown", NULL),
                  open = count_text(d, "thresholds", "outcome", "open", NULL) +
                         count_text(d, "thresholds", "outcome", "withheld", NULL);
-    snprintf(text, PRN_DOCUMENT_LEAD, "%zu thresholds are met, %zu missed, %zu undecided, %zu unknown.", met, missed,
-             open, unknown);
+    snprintf(text, PRN_DOCUMENT_LEAD, "Thresholds: %zu met, %zu missed, %zu undecided, %zu unknown.", met, missed, open,
+             unknown);
 }
 
 static void versus_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])

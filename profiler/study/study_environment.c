@@ -1,4 +1,4 @@
-/* What surrounds a study beyond the manifest: variables, SMT, NUMA, huge pages, microcode, the container. A replication
+/* The surroundings of a study, beyond the manifest: variables, SMT, NUMA, huge pages, microcode, the container. A replication
  * that differs says in which of these the two machines differ. */
 #define _GNU_SOURCE /* environ, realpath */
 #include "base/cpu/node_facts.h"

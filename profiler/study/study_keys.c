@@ -581,8 +581,9 @@ static bool has_date(const prn_at *at)
 const prn_key prn_study_keys[] = {
     {"created", PRN_MADE(STRING), PRN_DERIVED, "Start of the study, in UTC (ISO 8601).", .when = has_date, .write = write_created},
     {"manifest", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, manifest_keys), PRN_ALWAYS, NULL, .write = write_manifest, .read = read_manifest},
-    {"environment", PRN_IN(S, environment, environment_keys), PRN_OLD, "What surrounded the study, beyond the manifest.",
-     .if_root = PRN_FLAG(S, environment.known), .read = read_environment},    {"nodes", PRN_ROWS(S, nodes, node_count, prn_study_node_keys), PRN_OLD, "Nodes of the cluster; absent: one machine.",
+    {"environment", PRN_IN(S, environment, environment_keys), PRN_OLD, "The surroundings of the study, beyond the manifest.",
+     .if_root = PRN_FLAG(S, environment.known), .read = read_environment},
+    {"nodes", PRN_ROWS(S, nodes, node_count, prn_study_node_keys), PRN_OLD, "Nodes of the cluster; absent: one machine.",
      .if_root = PRN_FLAG(S, over_nodes), .read = read_nodes},
     {"plan", PRN_HERE(plan_keys), PRN_ALWAYS, NULL},
     {"blocks", PRN_ROWS(S, blocks, block_count, block_keys), PRN_ALWAYS, "Blocks in the order of measurement.", .read = read_blocks},

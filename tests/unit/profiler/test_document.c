@@ -50,7 +50,7 @@ static void test_markdown(void **state)
     sink s = {0};
     const char *text = convert(&s, comparison, PRONY_FORMAT_MARKDOWN, NULL);
     expect(text, "## Comparison\n");
-    expect(text, "1 metrics are worse, 0 better, 0 undecided. A is a\\|b&lt;i>.json, B is b.");
+    expect(text, "Deciding metrics: 1 worse, 0 better, 0 undecided. A is a\\|b&lt;i>.json, B is b.");
     expect(text, "- note \\*one\\*\n");
     expect(text, "| latency | 1.500 ms | 2.500 ms | 1.667 | 1.500 to 1.750 | 0.001 | worse | yes |\n| macs |");
     expect(text, "| second | Relu | 10 ns | 110 ns | 100 ns |\n| =cmd\\|x?&lt;/script>\\` | Conv |");
