@@ -1,6 +1,6 @@
 /* Loading and reference counting of models, what they declare, and the check that everything in a model can be
  * served. */
-#include "engine/bind/engine_model.h"
+#include "engine/bind/stage.h"
 
 #include "base/os/clock.h"
 
@@ -61,6 +61,11 @@ void prn_model_retain(prony_model *model)
 void prony_model_release(prony_model *model)
 {
     if (!model || atomic_fetch_sub(&model->references, 1) != 1) return;
+    if (model->stage) {
+        prn_stage_release(model->stage);
+        prn_free(model);
+        return;
+    }
     release_parts(model);
     prony_registry_release(model->registry);
     prn_free(model->owned);

@@ -41,6 +41,8 @@ struct prony_model {
                                                 nowhere */
     const prn_services *services;            /* engine services for its operators */
     prn_model_quantized quantized;
+    struct prn_stage *stage; /* the model is a stage of another one (engine/bind/stage.h), to which everything else here
+                                belongs but `file`; NULL: a model of its own */
 };
 
 /* The source of a model: a file, or bytes that the caller owns. */

@@ -6,6 +6,7 @@
 #include "engine/rewrites/rewrite.h"
 #include "engine/plan/schedule.h"
 #include "engine/session/session.h"
+#include "engine/session/shard.h"
 
 /* Dims of all bound inputs, so that a symbol cannot mean two extents in one run. */
 static prony_status collect_dims(prony_session *session, prony_error *error)
@@ -27,9 +28,14 @@ static prony_status plans_try_plan(prony_session *session, prn_cached_plan *cach
     int64_t start = prn_now_ns();
     session->preparations.bound++;
     PRN_TRY(prn_model_unchanged(session->model->file, error));
-    PRN_TRY(prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
+    const prn_stage *stage = session->model->stage;
+    if (stage)
+        PRN_TRY(prn_stage_bind(&cached->program, stage, !session->options.no_rewrites, error));
+    else
+        PRN_TRY(
+            prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
-    if (!session->options.no_rewrites) PRN_TRY(prn_program_rewrite(cached->program, error));
+    if (!session->options.no_rewrites && !stage) PRN_TRY(prn_program_rewrite(cached->program, error));
     if (!prn_program_trim(cached->program, NULL)) return prn_no_memory(error);
     cached->bind_ns = bound - start;
     cached->rewrite_ns = prn_now_ns() - bound;
@@ -66,6 +72,9 @@ static void plans_point_inputs(prony_session *session, prn_cached_plan *cached)
         value->items = given->items;
         value->count = given->count;
         if (given->kind != PRONY_TENSOR) value->dtype = given->dtype;
+        if (!session->model->stage) continue;
+        value->dtype = given->dtype; /* an earlier stage's run may have decided both */
+        value->shape = given->shape;
     }
     prn_user_buffer_point(session, cached);
     prn_plan_point(cached->plan, cached->plan->base);

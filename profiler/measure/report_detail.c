@@ -127,7 +127,7 @@ prony_status prn_report_fill_composites(prony_report *report, const prony_model 
     size_t count = 0;
     bool any = false;
     for (size_t l = 0; l < report->layer_count && !any; l++) any = prn_composite_sign(report->layers[l].op);
-    if (!any) return PRONY_OK; /* without candidates a second program would only cost memory and time */
+    if (!any || model->stage) return PRONY_OK; /* without candidates a second program would only cost memory and time */
     prn_bind_options options = {.inputs = inputs, .input_count = input_count, .static_only = true};
     prony_status status = prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &options, error);
     if (status == PRONY_OK && program->layer_count == report->layer_count)
