@@ -44,6 +44,7 @@ typedef struct model_options {
     size_t from_count, to_count;
     bool preprocess; /* `image` was given */
     prony_image_options image;
+
     const char *preprocess_list; /* as it was given */
 } model_options;
 
@@ -129,6 +130,13 @@ typedef struct limit_options {
     bool copy_model;
 } limit_options;
 
+/* Stages of a model on the ranks of prony-mpi. */
+typedef struct shard_options {
+    int64_t stages, micro_batch; /* samples of one pass */
+    const char *by;              /* "time" or "memory" */
+    const char *cut;             /* names of tensors, comma-separated; NULL: the plan chooses */
+} shard_options;
+
 typedef struct options {
     const char *command;
     int argc; /* the command line without the command; argv[0] is the program */
@@ -146,6 +154,7 @@ typedef struct options {
     shown_options shown;
     file_options files;
     limit_options limits;
+    shard_options shard;
     terminal_options terminal;
 } options;
 
@@ -169,6 +178,8 @@ int report_error(const options *o, const prony_error *error);
 int fail(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 prony_session_options session_options(const options *o);
+/* Of --memory-limit; 0: none was given. */
+uint64_t given_memory_limit(const options *o);
 /* The options of preprocessing images; NULL: the defaults. */
 const prony_image_options *image_options(const options *o);
 /* Loads a model as options say. */
@@ -219,6 +230,10 @@ void clear_progress(void);
 prony_profile_options profile_options(const options *o);
 /* Creates DIR if need be and saves every output as DIR/output_K.npy. */
 int save_outputs(const options *o, const prony_model *model, const prony_session *session);
+/* PATH.npy of one output; PATH_0.npy and so on of a sequence. */
+int save_value(const options *o, const char *name, const prony_value *value, const char *path);
+/* The line of `prony run` for one output. */
+void print_output(size_t index, const char *name, const prony_value *value);
 
 /* " (assumed: batch=1)" behind line 1, which ends before `column`, where free dimensions were assumed. */
 void put_assumed(const prony_report *report, int column);

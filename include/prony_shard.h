@@ -61,6 +61,7 @@ typedef struct prony_shard_stage {
     int64_t compute_ns;                  /* predicted, or the sum of layer_ns */
     int64_t transfer_ns;                 /* predicted, of what it receives */
     uint64_t macs;
+    const char *cut; /* a tensor behind whose node the stage ends, for prony_shard_options.cuts; NULL: the last stage */
 } prony_shard_stage;
 
 typedef struct prony_shard_plan prony_shard_plan;
@@ -89,6 +90,45 @@ PRONY_API int64_t prony_shard_plan_step_ns(const prony_shard_plan *plan, int64_t
  * shapes are fixed. The stage holds a reference to the model, and the plan may be released before it. */
 PRONY_API PRONY_MUST_USE prony_status prony_shard_stage_model(prony_model **out, const prony_shard_plan *plan,
                                                               size_t stage, prony_error *error);
+
+/* ---- one report of all stages ---- */
+
+/* What one process did. Times are means of one run (of all its micro-batches). */
+typedef struct prony_rank_row {
+    uint32_t rank, stage;
+    const char *node; /* host name */
+    const uint32_t *layers;
+    size_t layer_count;
+    uint64_t weight_bytes, arena_bytes, peak_rss_bytes;
+    int64_t time_ns, waiting_ns; /* inside of the stage's runs; for tensors of other stages, and for the end of a run */
+    uint64_t sent_bytes, received_bytes;     /* per run */
+    double sent_bytes_per_second;            /* while messages were on their way; 0: none were */
+    int64_t clock_offset_ns, clock_error_ns; /* to rank 0's clock, and half of the shortest answer's time */
+    int64_t predicted_ns;                    /* compute time by the plan, of one run */
+} prony_rank_row;
+
+typedef struct prony_pipeline {
+    uint32_t stages;
+    int64_t micro_batches;
+    double bubble_share; /* of the ranks' time that they did not compute, 0 to 1 */
+    int64_t predicted_step_ns, measured_step_ns;
+    const char *basis;                             /* of the prediction */
+    double link_latency_ns, link_bytes_per_second; /* of the slowest link, as measured before; 0: not measured */
+} prony_pipeline;
+
+/* Makes one report of those of all stages: `into` is that of stage 0, `others` those of the stages behind it. Operators
+ * stand in the order of the stages. `rows`: one per stage. Latencies become `samples_ns`, of whole runs. `outputs`: the
+ * model's, in order, for output_sha256; NULL elements are left out. Everything is copied. PRONY_INVALID_ARGUMENT: the
+ * reports are not those of one model. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_join_stages(prony_report *into, const prony_report *const *others,
+                                                               const prony_rank_row *rows, size_t count,
+                                                               const prony_pipeline *pipeline,
+                                                               const int64_t *samples_ns, size_t sample_count,
+                                                               const prony_value *const *outputs, size_t output_count,
+                                                               prony_error *error);
+/* NULL: the report is of one process. */
+PRONY_API const prony_rank_row *prony_report_ranks(const prony_report *report, size_t *count);
+PRONY_API const prony_pipeline *prony_report_pipeline(const prony_report *report);
 
 #ifdef __cplusplus
 }

@@ -136,13 +136,13 @@ bool cluster_send(int rank, message_tag tag, const message *m, double seconds)
     return sent;
 }
 
-bool cluster_receive(int *rank, int *tag, message *m)
+bool cluster_receive_of(int wanted, int *rank, int *tag, message *m)
 {
     int there = 0, size = 0;
     MPI_Status status;
     MPI_Request request;
     *m = (message){0};
-    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &there, &status) != MPI_SUCCESS || !there) return false;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, wanted, MPI_COMM_WORLD, &there, &status) != MPI_SUCCESS || !there) return false;
     if (MPI_Get_count(&status, MPI_BYTE, &size) != MPI_SUCCESS || size < 0) return false;
     char *data = malloc((size_t)size + 1);
     if (!data) return false;
@@ -153,4 +153,9 @@ bool cluster_receive(int *rank, int *tag, message *m)
         return false; /* the sender is gone in the middle of it */
     *m = (message){.data = data, .size = (size_t)size, .capacity = (size_t)size + 1};
     return true;
+}
+
+bool cluster_receive(int *rank, int *tag, message *m)
+{
+    return cluster_receive_of(MPI_ANY_TAG, rank, tag, m);
 }

@@ -25,13 +25,16 @@ int64_t message_take_number(message *m);
 void message_free(message *m);
 
 typedef enum message_tag {
-    TAG_HELLO = 1,  /* to rank 0: who a rank is */
-    TAG_TASK,       /* from rank 0: a process to run */
-    TAG_RESULT,     /* to rank 0: what came of it */
-    TAG_CALL,       /* from rank 0: measuring ends; answered by TAG_INTERRUPTED */
-    TAG_ALIVE,      /* from rank 0: nothing to do yet */
-    TAG_STOP,       /* from rank 0: the end, with the exit status and whether all ranks end together */
-    TAG_INTERRUPTED /* to rank 0: the rank got a signal or a call, and does no more */
+    TAG_HELLO = 1,   /* to rank 0: who a rank is */
+    TAG_TASK,        /* from rank 0: a process to run */
+    TAG_RESULT,      /* to rank 0: what came of it */
+    TAG_CALL,        /* from rank 0: measuring ends; answered by TAG_INTERRUPTED */
+    TAG_ALIVE,       /* from rank 0: nothing to do yet */
+    TAG_STOP,        /* from rank 0: the end, with the exit status and whether all ranks end together */
+    TAG_INTERRUPTED, /* to rank 0: the rank got a signal or a call, and does no more */
+    TAG_PLAN,        /* from rank 0: what the stages are, and how many runs come */
+    TAG_LINK,        /* between ranks: a measurement of the interconnect, and to rank 0 what it gave */
+    TAG_FAILED       /* to rank 0: why a rank cannot go on */
 } message_tag;
 
 int cluster_rank(void);
@@ -40,6 +43,8 @@ int cluster_size(void);
 bool cluster_send(int rank, message_tag tag, const message *m, double seconds);
 /* Takes a message that has arrived; false: none has. */
 bool cluster_receive(int *rank, int *tag, message *m);
+/* As above, with this tag alone. */
+bool cluster_receive_of(int wanted, int *rank, int *tag, message *m);
 /* Sleeps for a moment: MPI's own waiting would keep a processor busy beside what is measured. */
 void cluster_rest(void);
 double cluster_now(void);

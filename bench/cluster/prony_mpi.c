@@ -1,6 +1,6 @@
 /* prony-mpi: the commands of `prony` that run on the ranks of an MPI program. Processes that it starts are this program
  * again, and call nothing of MPI. */
-#include "bench/cluster/cluster.h"
+#include "bench/cluster/shard.h"
 
 #include "bench/process/interrupt.h"
 
@@ -14,9 +14,13 @@
 static int print_usage(FILE *to, int status)
 {
     fputs("usage: mpirun -n NODES --map-by ppr:1:node --bind-to none prony-mpi scale MODEL [options]\n"
-          "       srun -N NODES --ntasks-per-node=1 --cpu-bind=none prony-mpi scale MODEL [options]\n\n"
-          "  scale      MODEL      a thread-scaling study over the nodes, in one file\n\n"
-          "The options are those of `prony scale`: prony-mpi scale --help\n",
+          "       srun -N NODES --ntasks-per-node=1 --cpu-bind=none prony-mpi scale MODEL [options]\n"
+          "       mpirun -n P prony-mpi run|profile|bench MODEL --shard P [options]\n\n"
+          "  scale      MODEL      a thread-scaling study over the nodes, in one file\n"
+          "  run        MODEL      one inference of a model that is cut into stages, one a rank (--shard P)\n"
+          "  profile    MODEL      where time goes in such a model, and on which rank\n"
+          "  bench      MODEL      its latency and throughput\n\n"
+          "The options are those of the same command of prony: prony-mpi scale --help\n",
           to);
     return status;
 }
@@ -52,12 +56,25 @@ static void restore_stream(FILE *stream, int fd, int kept)
     close(kept);
 }
 
+static bool is_sharded(const options *o)
+{
+    static const char *const names[] = {"run", "profile", "bench"};
+    for (size_t i = 0; o->shard.stages && i < sizeof names / sizeof *names; i++)
+        if (strcmp(o->command, names[i]) == 0) return true;
+    return false;
+}
+
+static bool is_known(const options *o)
+{
+    return strcmp(o->command, "scale") == 0 || is_sharded(o);
+}
+
 static int prony_mpi_parse(options *o, int argc, char **argv, bool silent, bool *stop)
 {
     if (!silent) return options_parse(o, argc, argv, stop);
     int out = silence_stream(stdout, STDOUT_FILENO), err = silence_stream(stderr, STDERR_FILENO);
     int status = options_parse(o, argc, argv, stop);
-    if (!*stop && strcmp(o->command, "scale") != 0) *stop = true, status = EXIT_USAGE;
+    if (!*stop && !is_known(o)) *stop = true, status = EXIT_USAGE;
     restore_stream(stdout, STDOUT_FILENO, out);
     restore_stream(stderr, STDERR_FILENO, err);
     return status;
@@ -97,7 +114,9 @@ static int run_ranks(const options *o, int *argc, char ***argv)
         return fail(o, "MPI cannot start on this rank");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     interrupt_begin(o);
-    if (cluster_rank() == 0)
+    if (is_sharded(o))
+        code = interrupt_status(shard_run(o, &together));
+    else if (cluster_rank() == 0)
         code = interrupt_status(coordinator_run(o, &together));
     else
         code = agent_run(o, &together);
@@ -124,8 +143,8 @@ int main(int argc, char **argv)
     int status = prony_mpi_parse(&o, argc, argv, !first && !is_process, &stop);
     if (!stop && is_process)
         status = prony_mpi_run_process(&o);
-    else if (!stop && strcmp(o.command, "scale") != 0)
-        status = (fail(&o, "prony-mpi has no command '%s'; run it with prony", o.command), EXIT_USAGE);
+    else if (!stop && !is_known(&o))
+        status = (fail(&o, "prony-mpi has no command '%s' without --shard; run it with prony", o.command), EXIT_USAGE);
     else if (!stop && o.argument_count == 0)
         status = (fail(&o, "MODEL is missing"), EXIT_USAGE);
     else if (!stop)

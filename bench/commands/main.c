@@ -39,7 +39,10 @@ int main(int argc, char **argv)
     bool stop;
     command_begin();
     int status = options_parse(&o, argc, argv, &stop);
-    if (!stop) {
+    if (!stop && (o.shard.stages || o.shard.micro_batch || o.shard.cut || o.shard.by)) {
+        fail(&o, "--shard and its options are those of prony-mpi: mpirun -n P prony-mpi %s MODEL --shard P", o.command);
+        status = EXIT_USAGE;
+    } else if (!stop) {
         interrupt_begin(&o);
         status = interrupt_status(dispatch(&o));
         if (status == EXIT_DONE || status == EXIT_VERDICT) say_next_steps(&o);

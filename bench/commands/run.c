@@ -47,18 +47,23 @@ static void print_type(const prony_value *value)
     }
 }
 
+void print_output(size_t index, const char *name, const prony_value *value)
+{
+    printf("output %zu  ", index);
+    put_text(stdout, name);
+    printf("  ");
+    print_type(value);
+    if (value->dtype == PRONY_FLOAT32 && value->data) print_float_summary(value);
+    putchar('\n');
+}
+
 static int print_outputs(const options *o, const prony_model *model, const prony_session *session)
 {
     prony_error error = {0};
     for (size_t k = 0; k < prony_model_output_count(model); k++) {
         const prony_value *value;
         if (prony_session_output(session, k, &value, &error) != PRONY_OK) return report_error(o, &error);
-        printf("output %zu  ", k);
-        put_text(stdout, prony_model_output(model, k)->name);
-        printf("  ");
-        print_type(value);
-        if (value->dtype == PRONY_FLOAT32 && value->data) print_float_summary(value);
-        putchar('\n');
+        print_output(k, prony_model_output(model, k)->name, value);
     }
     return EXIT_DONE;
 }

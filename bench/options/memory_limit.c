@@ -46,6 +46,12 @@ int check_memory_limit(const options *o, const char *who, const char *text)
     return usage(o, "%s needs a size such as 2GiB, or none, got '%s'", who, text);
 }
 
+uint64_t given_memory_limit(const options *o)
+{
+    uint64_t bytes = 0;
+    return o->limits.memory_limit && parse_bytes(o->limits.memory_limit, &bytes) ? bytes : 0;
+}
+
 /* What a process of its own may leave to others: libraries, stacks and what the accounting does not see. */
 static uint64_t usual_limit(void)
 {

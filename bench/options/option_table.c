@@ -68,7 +68,8 @@ enum {
     QUANTIZED = RUN | EVAL | QUANTIZE | MEASURED,
     TABLES = INSPECT | EVAL | PROFILE,
     DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS, /* commands whose results are tables of their own */
-    MATRIX = BENCH | SCALE
+    MATRIX = BENCH | SCALE,
+    SHARDED = RUN | PROFILE | BENCH /* stages of a model on the ranks of prony-mpi */
 };
 
 #define MOST_RUNS 1e8
@@ -134,6 +135,14 @@ static const option_row rows[] = {
      .help = "core list such as 0-3,8: a core for each thread", .aliases = "cpus cores taskset"},
     {"no-work-stealing", 0, OPTION_RARE, GROUP_THREADS, PLANNED, OPTION_FLAG, F(threads.no_work_stealing),
      .help = "idle workers do not help other workers' operators"},
+    {"shard", 0, OPTION_RARE, GROUP_THREADS, SHARDED, OPTION_INT, F(shard.stages), .least = 1, .most = 1024, .value = "P",
+     .help = "prony-mpi: the model in P stages, one on each rank"},
+    {"shard-by", 0, OPTION_RARE, GROUP_THREADS, SHARDED, OPTION_CHOICE, F(shard.by), .choices = "time,memory", .value = "KEY",
+     .help = "prony-mpi: stages of even time, or of least memory", .otherwise = "time"},
+    {"shard-cut", 0, OPTION_RARE, GROUP_THREADS, SHARDED, OPTION_TEXT, F(shard.cut), .value = "NAMES",
+     .help = "prony-mpi: tensors after which stages end, such as a,b", .otherwise = "the plan chooses"},
+    {"micro-batch", 0, OPTION_RARE, GROUP_THREADS, SHARDED, OPTION_INT, F(shard.micro_batch), .least = 1, .most = 1e9, .value = "N",
+     .help = "prony-mpi: samples that pass the stages at once", .otherwise = "the batch"},
 
     /* ---- measuring ---- */
     {"runs", 'r', OPTION_COMMON, GROUP_MEASURING, VERSUS | PEER, OPTION_INT, F(measuring.runs), .least = 1, .most = MOST_RUNS,
@@ -347,6 +356,8 @@ static const option_row rows[] = {
      .help = "stop after 60s, 500ms, ... with the results so far", .wanted = "a time above 0 such as 60s or 500ms"},
     {"timeout", 0, OPTION_RARE, GROUP_LIMITS, SCALE, OPTION_SECONDS, F(limits.timeout), .value = "S",
      .help = "end a process that does not answer", .otherwise = "60 s and ten times the planned time"},
+    {"timeout", 0, OPTION_RARE, GROUP_LIMITS, SHARDED, OPTION_SECONDS, F(limits.timeout), .value = "S",
+     .help = "prony-mpi: the longest wait for another rank"},
     {"max-loop-trips", 0, OPTION_RARE, GROUP_LIMITS, MODELS & ~(INSPECT | EXTRACT | QUANTIZE), OPTION_INT, F(limits.max_loop_trips),
      .least = 1, .most = (double)INT64_MAX, .value = "N", .help = "bound of each Loop", .otherwise = "2^31"},
     {"copy-model", 0, OPTION_RARE, GROUP_LIMITS, MODELS, OPTION_FLAG, F(limits.copy_model),

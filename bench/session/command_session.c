@@ -69,7 +69,7 @@ int write_report(const options *o, prony_report *report)
 
 /* PATH.npy; the elements of a sequence as PATH_0.npy, PATH_1.npy and so on; an empty optional has no file. A value that
  * cannot be saved does not stop the others. */
-static int save_value(const options *o, const char *name, const prony_value *value, const char *path)
+int save_value(const options *o, const char *name, const prony_value *value, const char *path)
 {
     prony_error error = {0};
     int status = EXIT_DONE;

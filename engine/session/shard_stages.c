@@ -108,6 +108,11 @@ static void fill_costs(prony_shard_plan *plan, size_t s)
     row->weight_bytes = plan->weight_bytes[to] - plan->weight_bytes[from];
     for (size_t i = from; i < to; i++)
         if (plan->live_bytes[i] > row->live_bytes) row->live_bytes = plan->live_bytes[i];
+    if (s + 1 < plan->stage_count) {
+        const prn_node_def *last = plan->program->nodes[plan->cuts[to].node - 1];
+        const char *name = plan->program->values[last->outputs[0]]->name;
+        row->cut = prn_bump_strndup(&plan->pool, name, strlen(name));
+    }
     row->memory_bytes = row->weight_bytes + row->live_bytes + row->received_bytes;
     row->compute_ns = (int64_t)(plan->compute_ns[to] - plan->compute_ns[from]);
     if (s && plan->bytes_per_ns > 0)

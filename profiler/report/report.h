@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "profiler/statistics/statistics.h"
 #include "prony_analysis.h"
+#include "prony_shard.h"
 
 typedef struct prn_report_model {
     const char *name, *sha256, *producer; /* sha256 NULL: not computed */
@@ -210,6 +211,11 @@ struct prony_report {
                                           samples */
     size_t evaluation_count;
     const char *output_sha256; /* NULL: nothing ran */
+
+    prony_rank_row *ranks; /* of a sharded run, by stage */
+    size_t rank_count;
+    bool has_pipeline;
+    prony_pipeline pipeline;
 
     bool has_accuracy;
     prony_accuracy accuracy;

@@ -469,6 +469,41 @@ static void read_evaluation(prn_json_reader *j, const prn_json_value *object, co
             prn_report_add_evaluation(r, rows.further[i].metric, rows.further[i].value, rows.first.samples, j->error);
 }
 
+static const prn_key rank_keys[] = {
+    {"rank", PRN_AT(prony_rank_row, rank), PRN_ALWAYS, "Number of the process."},
+    {"node", PRN_AT(prony_rank_row, node), PRN_ALWAYS, "Host name."},
+    {"stage", PRN_AT(prony_rank_row, stage), PRN_ALWAYS, "Stage of the model."},
+    {"layers", PRN_LIST(prony_rank_row, layers, layer_count), PRN_ALWAYS, "Layers of the stage."},
+    {"weight_bytes", PRN_AT(prony_rank_row, weight_bytes), PRN_ALWAYS, "Weights that the stage reads."},
+    {"arena_bytes", PRN_AT(prony_rank_row, arena_bytes), PRN_ALWAYS, "Planned arena."},
+    {"peak_rss_bytes", PRN_AT(prony_rank_row, peak_rss_bytes), PRN_ALWAYS, "Peak resident memory of the process."},
+    {"time_ns", PRN_AT(prony_rank_row, time_ns), PRN_ALWAYS, "Inside of the stage's runs, mean of a run, ns."},
+    {"waiting_ns", PRN_AT(prony_rank_row, waiting_ns), PRN_ALWAYS,
+     "The rest of a run: waiting for tensors and for the run's end, ns."},
+    {"sent_bytes", PRN_AT(prony_rank_row, sent_bytes), PRN_ALWAYS, "Per run."},
+    {"received_bytes", PRN_AT(prony_rank_row, received_bytes), PRN_ALWAYS, "Per run."},
+    {"sent_bytes_per_second", PRN_AT(prony_rank_row, sent_bytes_per_second), PRN_IF_SET,
+     "While messages were on their way."},
+    {"clock_offset_ns", PRN_AT(prony_rank_row, clock_offset_ns), PRN_ALWAYS,
+     "This rank's clock less rank 0's, estimated."},
+    {"clock_error_ns", PRN_AT(prony_rank_row, clock_error_ns), PRN_ALWAYS, "Bound on the error of the estimate."},
+    {"predicted_ns", PRN_AT(prony_rank_row, predicted_ns), PRN_ALWAYS, "Compute time that the plan predicted, ns."},
+    {0}};
+
+static const prn_key pipeline_keys[] = {
+    {"stages", PRN_AT(prony_pipeline, stages), PRN_ALWAYS, "Stages of the model."},
+    {"micro_batches", PRN_AT(prony_pipeline, micro_batches), PRN_ALWAYS, "Passes through the stages in a run."},
+    {"bubble_share", PRN_AT(prony_pipeline, bubble_share), PRN_ALWAYS | PRN_SHARE,
+     "Share of the ranks' time outside of the stages' runs."},
+    {"predicted_step_ns", PRN_AT(prony_pipeline, predicted_step_ns), PRN_ALWAYS, "Time of a run by the plan, ns."},
+    {"measured_step_ns", PRN_AT(prony_pipeline, measured_step_ns), PRN_ALWAYS, "Median of the runs, ns."},
+    {"basis", PRN_AT(prony_pipeline, basis), PRN_ALWAYS, "What the prediction rests on."},
+    {"link_latency_ns", PRN_AT(prony_pipeline, link_latency_ns), PRN_IF_SET,
+     "Slowest link between neighbours, one way, measured before the runs."},
+    {"link_bytes_per_second", PRN_AT(prony_pipeline, link_bytes_per_second), PRN_IF_SET,
+     "Slowest link between neighbours, measured before the runs."},
+    {0}};
+
 /* ---- the whole ---- */
 
 // clang-format off
@@ -497,6 +532,7 @@ const prn_key prn_report_keys[] = {
     {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, evaluation_keys), PRN_ALWAYS, NULL, .when = is_evaluated,
      .write = write_evaluation, .read = read_evaluation},
     {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},
-    {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "SHA-256 of the outputs' bytes, in order."},
+    {"ranks", PRN_ROWS(R, ranks, rank_count, rank_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the processes, by stage."},
+    {"pipeline", PRN_IN_WITH(R, pipeline, has_pipeline, pipeline_keys), PRN_IF_FLAG, "With prony-mpi --shard: the run as a whole."},    {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "SHA-256 of the outputs' bytes, in order."},
     {0}};
 // clang-format on

@@ -1,0 +1,456 @@
+/* See the header. A message is a header of the type and shape, and the elements: each tensor may have another shape in
+ * each micro-batch. Receives begin as soon as a message is there, also while the stage has other work to begin; sends
+ * end while the next micro-batch is computed. */
+#include "bench/cluster/pipeline.h"
+
+#include "bench/process/interrupt.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { HEADER_NUMBERS = 2 + PRONY_MAX_RANK, MOST_SENDING = 16, TAG_ENDED = 20000, SPINS = 2000 };
+
+#define WAIT_SECONDS 120.0 /* for another rank, where --timeout says nothing else */
+
+/* ---- tensors as bytes ---- */
+
+size_t tensor_bytes(const prony_value *value)
+{
+    const int64_t count = prony_shape_numel(&value->shape);
+    return count < 0 ? 0 : prony_dtype_bytes(value->dtype, count);
+}
+
+char *tensor_pack(const prony_value *value, size_t *size)
+{
+    int64_t header[HEADER_NUMBERS] = {value->dtype, value->shape.rank};
+    const size_t bytes = tensor_bytes(value);
+    if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING || value->dtype == PRONY_UNDEFINED) return NULL;
+    for (int d = 0; d < value->shape.rank; d++) header[2 + d] = value->shape.dim[d];
+    char *out = malloc(sizeof header + bytes);
+    if (!out) return NULL;
+    memcpy(out, header, sizeof header);
+    if (bytes) memcpy(out + sizeof header, value->data, bytes);
+    *size = sizeof header + bytes;
+    return out;
+}
+
+bool tensor_unpack(prony_value *out, const char *bytes, size_t size)
+{
+    int64_t header[HEADER_NUMBERS];
+    if (size < sizeof header) return false;
+    memcpy(header, bytes, sizeof header);
+    if (header[1] < 0 || header[1] > PRONY_MAX_RANK) return false;
+    *out = (prony_value){.dtype = (prony_dtype)header[0], .shape = {.rank = (int)header[1]}};
+    for (int d = 0; d < out->shape.rank; d++) out->shape.dim[d] = header[2 + d];
+    out->data = (void *)(uintptr_t)(bytes + sizeof header);
+    return tensor_bytes(out) == size - sizeof header;
+}
+
+/* ---- waiting ---- */
+
+void pipeline_fail(pipeline *p, const char *text)
+{
+    message m = {0};
+    if (p->rank != 0 && !p->lost && !interrupted()) {
+        message_put_text(&m, text);
+        (void)cluster_send(0, TAG_FAILED, &m, cluster_limit(p->o, 10));
+        message_free(&m);
+    }
+    p->lost = true;
+}
+
+/* Control messages: rank 0 hears of failures, the others of the end. */
+bool pipeline_stopped(pipeline *p)
+{
+    int rank, tag;
+    message m;
+    static const int ends[] = {TAG_FAILED, TAG_STOP, TAG_INTERRUPTED};
+    if (interrupted()) p->lost = true;
+    for (size_t i = 0; !p->lost && i < sizeof ends / sizeof *ends; i++) {
+        if (!cluster_receive_of(ends[i], &rank, &tag, &m)) continue;
+        if (tag == TAG_FAILED)
+            snprintf(p->failure, sizeof p->failure, "rank %d: %.900s", rank, message_take_text(&m, NULL));
+        if (tag == TAG_INTERRUPTED) snprintf(p->failure, sizeof p->failure, "rank %d got a signal: ended", rank);
+        p->lost = true;
+        message_free(&m);
+    }
+    return p->lost;
+}
+
+static void end_sent(pipeline *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->sending_count; i++) {
+        int done = 0;
+        outgoing *s = &p->sending[i];
+        if (MPI_Test(&s->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
+            if (p->counts) p->sending_ns += prony_now_ns() - s->began_ns;
+            free(s->bytes);
+        } else {
+            p->sending[kept++] = *s;
+        }
+    }
+    p->sending_count = kept;
+}
+
+static int source_of(const prony_shard_tensor *tensor)
+{
+    return tensor->from == PRONY_SHARD_MODEL ? 0 : (int)tensor->from;
+}
+
+static bool is_local(const pipeline *p, const prony_shard_tensor *tensor)
+{
+    return tensor->from == PRONY_SHARD_MODEL && p->rank == 0;
+}
+
+/* Begins what can begin, and returns whether all tensors of the next micro-batch are there. */
+static bool advance(pipeline *p)
+{
+    const prony_shard_stage *row = &p->rows[p->rank];
+    bool all = true;
+    end_sent(p);
+    for (size_t i = 0; i < row->input_count; i++) {
+        incoming *in = &p->inputs[i];
+        int there = 0, size = 0;
+        MPI_Status status;
+        if (is_local(p, &row->inputs[i])) continue;
+        if (!in->begun) {
+            const int source = source_of(&row->inputs[i]);
+            if (MPI_Iprobe(source, (int)i, p->tensors, &there, &status) == MPI_SUCCESS && there &&
+                MPI_Get_count(&status, MPI_BYTE, &size) == MPI_SUCCESS &&
+                (in->bytes = malloc((size_t)size + 1)) != NULL) {
+                in->size = (size_t)size;
+                in->begun =
+                    MPI_Irecv(in->bytes, size, MPI_BYTE, source, (int)i, p->tensors, &in->request) == MPI_SUCCESS;
+            }
+        }
+        int done = 0;
+        if (in->begun && in->request != MPI_REQUEST_NULL) (void)MPI_Test(&in->request, &done, MPI_STATUS_IGNORE);
+        all = all && in->begun && in->request == MPI_REQUEST_NULL;
+    }
+    return all;
+}
+
+/* Of several ranks on one processor, the one that waits gives way. */
+static void pause_briefly(int *spins)
+{
+    if ((*spins)++ < SPINS)
+        sched_yield();
+    else
+        nanosleep(&(struct timespec){0, 50000}, NULL);
+}
+
+static prony_status lost(prony_error *error, const char *text)
+{
+    if (error) {
+        error->status = PRONY_CANCELLED;
+        snprintf(error->message, sizeof error->message, "%s", text);
+    }
+    return PRONY_CANCELLED;
+}
+
+/* Until `done` holds. Failures of other ranks and the limit end it. */
+static prony_status wait_until(pipeline *p, bool (*done)(pipeline *p), const char *what, prony_error *error)
+{
+    const double limit = cluster_limit(p->o, WAIT_SECONDS), end = cluster_now() + limit;
+    int spins = 0;
+    while (!done(p)) {
+        if (pipeline_stopped(p)) return lost(error, "the run was ended");
+        if (cluster_now() > end) {
+            char text[200];
+            snprintf(text, sizeof text, "stage %d waited for %s for %.0f s (--timeout): ended", p->rank, what, limit);
+            if (p->rank == 0) snprintf(p->failure, sizeof p->failure, "rank 0: %.150s", text);
+            pipeline_fail(p, text);
+            return lost(error, text);
+        }
+        pause_briefly(&spins);
+    }
+    return PRONY_OK;
+}
+
+/* ---- sending ---- */
+
+static bool few_left(pipeline *p)
+{
+    end_sent(p);
+    return p->sending_count < MOST_SENDING;
+}
+
+static bool none_left(pipeline *p)
+{
+    end_sent(p);
+    return p->sending_count == 0;
+}
+
+static prony_status refuse(prony_error *error, const char *name, const char *text)
+{
+    if (error) {
+        error->status = PRONY_UNSUPPORTED;
+        snprintf(error->message, sizeof error->message, "tensor '%.200s' at a cut %s", name, text);
+    }
+    return PRONY_UNSUPPORTED;
+}
+
+static prony_status reserve(pipeline *p)
+{
+    if (p->sending_count < p->sending_capacity) return PRONY_OK;
+    outgoing *list = realloc(p->sending, (2 * p->sending_capacity + 8) * sizeof *list);
+    if (!list) return PRONY_OUT_OF_MEMORY;
+    p->sending = list;
+    p->sending_capacity = 2 * p->sending_capacity + 8;
+    return PRONY_OK;
+}
+
+static prony_status send_value(pipeline *p, const prony_value *value, const char *name, int to, int tag,
+                               prony_error *error)
+{
+    outgoing s = {.began_ns = prony_now_ns()};
+    s.bytes = tensor_pack(value, &s.size);
+    if (!s.bytes) return refuse(error, name, "is no tensor of numbers, and is not sent");
+    if (s.size > INT_MAX) {
+        free(s.bytes);
+        return refuse(error, name, "has 2 GiB or more, and is not sent");
+    }
+    if (reserve(p) != PRONY_OK) {
+        free(s.bytes);
+        return PRONY_OUT_OF_MEMORY;
+    }
+    if (MPI_Isend(s.bytes, (int)s.size, MPI_BYTE, to, tag, p->tensors, &s.request) != MPI_SUCCESS) {
+        free(s.bytes);
+        return refuse(error, name, "could not be sent");
+    }
+    p->sending[p->sending_count++] = s;
+    if (p->counts) p->sent_bytes += (int64_t)tensor_bytes(value);
+    return PRONY_OK;
+}
+
+/* The rows of a value that a micro-batch takes; the whole value where there is one. */
+static prony_value slice(const pipeline *p, const prony_value *value)
+{
+    prony_value out = *value;
+    if (p->micro_batches == 1 || value->shape.rank < 1) return out;
+    out.shape.dim[0] /= p->micro_batches;
+    out.data = (char *)value->data + (size_t)p->at * tensor_bytes(&out);
+    return out;
+}
+
+/* Rank 0 hands the model's inputs to the stages that read them. */
+static prony_status send_inputs(pipeline *p, prony_error *error)
+{
+    for (size_t s = 1; s < p->stage_count; s++)
+        for (size_t i = 0; i < p->rows[s].input_count; i++) {
+            const prony_shard_tensor *t = &p->rows[s].inputs[i];
+            if (t->from != PRONY_SHARD_MODEL) continue;
+            const prony_value part = slice(p, prony_session_input_value(p->whole, t->port));
+            const prony_status status = send_value(p, &part, t->name, (int)s, (int)i, error);
+            if (status != PRONY_OK) return status;
+        }
+    return PRONY_OK;
+}
+
+/* ---- a micro-batch ---- */
+
+prony_status pipeline_before(void *user, prony_session *session, prony_error *error)
+{
+    pipeline *p = user;
+    const prony_shard_stage *row = &p->rows[p->rank];
+    prony_status status = PRONY_OK;
+    if (p->rank == 0 && p->at == 0) p->run_began_ns = prony_now_ns();
+    p->computing_since_ns = prony_now_ns();
+    if (p->bound) return PRONY_OK; /* a profile binds once before it plans */
+    if (p->rank == 0) status = send_inputs(p, error);
+    if (status == PRONY_OK) status = wait_until(p, advance, "tensors", error);
+    for (size_t i = 0; status == PRONY_OK && i < row->input_count; i++) {
+        const prony_shard_tensor *t = &row->inputs[i];
+        incoming *in = &p->inputs[i];
+        prony_value value;
+        if (is_local(p, t)) {
+            value = slice(p, prony_session_input_value(p->whole, t->port));
+        } else if (!tensor_unpack(&value, in->bytes, in->size)) {
+            return refuse(error, t->name, "arrived damaged");
+        }
+        status = prony_session_set_input(session, t->name, &value, error);
+        if (is_local(p, t)) continue;
+        if (p->counts) p->received_bytes += (int64_t)tensor_bytes(&value);
+        free(in->bytes);
+        *in = (incoming){.request = MPI_REQUEST_NULL};
+    }
+    (void)advance(p); /* what is there for the next one comes in meanwhile */
+    p->bound = status == PRONY_OK;
+    p->computing_since_ns = prony_now_ns();
+    return status;
+}
+
+static prony_value *copy_value(const prony_value *value)
+{
+    size_t size;
+    char *bytes = tensor_pack(value, &size);
+    prony_value *copy = bytes ? malloc(sizeof *copy) : NULL;
+    if (copy && tensor_unpack(copy, bytes, size)) return copy;
+    free(copy);
+    free(bytes);
+    return NULL;
+}
+
+static void free_value(prony_value *value)
+{
+    if (!value) return;
+    free((char *)value->data - HEADER_NUMBERS * sizeof(int64_t));
+    free(value);
+}
+
+/* Appends along the first dimension. */
+static bool append(prony_value **to, const prony_value *more)
+{
+    prony_value whole = *more;
+    if (!*to) return (*to = copy_value(more)) != NULL;
+    const size_t first = tensor_bytes(*to), second = tensor_bytes(more);
+    if (more->shape.rank < 1) return true;
+    whole.shape.dim[0] += (*to)->shape.dim[0];
+    char *bytes = malloc(first + second + 1);
+    if (!bytes) return false;
+    memcpy(bytes, (*to)->data, first);
+    memcpy(bytes + first, more->data, second);
+    whole.data = bytes;
+    prony_value *made = copy_value(&whole);
+    free(bytes);
+    free_value(*to);
+    *to = made;
+    return made != NULL;
+}
+
+static prony_status keep_output(pipeline *p, uint32_t of, const prony_value *value, const char *name,
+                                prony_error *error)
+{
+    if (p->at == 0) {
+        free_value(p->outputs[of]);
+        p->outputs[of] = NULL;
+    }
+    if (append(&p->outputs[of], value)) return PRONY_OK;
+    return refuse(error, name, "is no tensor of numbers, or memory is missing");
+}
+
+/* To each stage that reads it once per port, as the plan lists them. */
+static prony_status send_outputs(pipeline *p, const prony_session *session, prony_error *error)
+{
+    const prony_shard_stage *row = &p->rows[p->rank];
+    const prony_value *value;
+    prony_status status = PRONY_OK;
+    for (size_t s = (size_t)p->rank + 1; s < p->stage_count; s++)
+        for (size_t i = 0; status == PRONY_OK && i < p->rows[s].input_count; i++) {
+            const prony_shard_tensor *t = &p->rows[s].inputs[i];
+            if (t->from != row->index) continue;
+            status = prony_session_output(session, t->port, &value, error);
+            if (status == PRONY_OK) status = send_value(p, value, t->name, (int)s, (int)i, error);
+        }
+    for (size_t k = 0; status == PRONY_OK && k < row->output_count; k++) {
+        if (row->model_outputs[k] == PRONY_SHARD_MODEL) continue;
+        status = prony_session_output(session, k, &value, error);
+        if (status == PRONY_OK) status = keep_output(p, row->model_outputs[k], value, row->outputs[k].name, error);
+    }
+    return status;
+}
+
+/* ---- the end of a run ---- */
+
+/* Each stage behind the first one tells rank 0 that its run has ended, with the outputs of the model that it made. */
+static prony_status send_end(pipeline *p, prony_error *error)
+{
+    message m = {0};
+    for (size_t k = 0; k < p->model_outputs; k++) {
+        size_t size;
+        if (!p->outputs[k]) continue;
+        char *bytes = tensor_pack(p->outputs[k], &size);
+        if (!bytes) m.bad = true;
+        message_put_number(&m, (int64_t)k);
+        if (bytes) message_put_bytes(&m, bytes, size);
+        free(bytes);
+    }
+    message_put_number(&m, -1);
+    outgoing s = {.bytes = m.data, .size = m.size, .began_ns = prony_now_ns()};
+    if (m.bad || m.size > INT_MAX) {
+        message_free(&m);
+        return refuse(error, "outputs", "have 2 GiB or more, or memory is missing");
+    }
+    prony_status status = reserve(p);
+    if (status == PRONY_OK &&
+        MPI_Isend(s.bytes, (int)s.size, MPI_BYTE, 0, TAG_ENDED, p->tensors, &s.request) != MPI_SUCCESS)
+        status = refuse(error, "outputs", "could not be sent");
+    if (status == PRONY_OK)
+        p->sending[p->sending_count++] = s;
+    else
+        message_free(&m);
+    return status;
+}
+
+static bool take_end(pipeline *p, const char *bytes, int size)
+{
+    message m = {.data = (char *)(uintptr_t)bytes, .size = (size_t)size, .capacity = (size_t)size};
+    for (int64_t k; (k = message_take_number(&m)) >= 0 && !m.bad;) {
+        size_t count;
+        const char *text = message_take_text(&m, &count);
+        prony_value value;
+        char *copy = malloc(count + 1); /* aligned for the header */
+        if (copy) memcpy(copy, text, count);
+        if (copy && (uint64_t)k < p->model_outputs && tensor_unpack(&value, copy, count)) {
+            free_value(p->outputs[k]);
+            p->outputs[k] = copy_value(&value);
+        }
+        free(copy);
+    }
+    return !m.bad;
+}
+
+static bool all_ended(pipeline *p)
+{
+    end_sent(p);
+    for (int there = 1; there;) {
+        MPI_Status status;
+        int size = 0;
+        if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ENDED, p->tensors, &there, &status) != MPI_SUCCESS || !there) break;
+        (void)MPI_Get_count(&status, MPI_BYTE, &size);
+        char *bytes = malloc((size_t)size + 1);
+        if (!bytes) break;
+        if (MPI_Recv(bytes, size, MPI_BYTE, status.MPI_SOURCE, TAG_ENDED, p->tensors, MPI_STATUS_IGNORE) == MPI_SUCCESS)
+            p->ended += take_end(p, bytes, size);
+        free(bytes);
+    }
+    return p->ended + 1 >= p->stage_count;
+}
+
+static prony_status end_run(pipeline *p, prony_error *error)
+{
+    p->at = 0;
+    if (p->rank != 0) return send_end(p, error);
+    const prony_status status = wait_until(p, all_ended, "the end of the other stages' runs", error);
+    p->ended = 0;
+    if (status != PRONY_OK || !p->counts) return status;
+    if (p->sample_count < p->sample_capacity) p->samples_ns[p->sample_count++] = prony_now_ns() - p->run_began_ns;
+    return PRONY_OK;
+}
+
+prony_status pipeline_after(void *user, prony_session *session, prony_error *error)
+{
+    pipeline *p = user;
+    if (p->counts) p->computing_ns += prony_now_ns() - p->computing_since_ns;
+    p->bound = false;
+    prony_status status = wait_until(p, few_left, "messages to be taken", error);
+    if (status == PRONY_OK) status = send_outputs(p, session, error);
+    if (status == PRONY_OK && ++p->at == p->micro_batches) status = end_run(p, error);
+    return status;
+}
+
+void pipeline_end(pipeline *p)
+{
+    prony_error error;
+    if (!p->lost) (void)wait_until(p, none_left, "messages to be taken", &error);
+    for (size_t k = 0; p->outputs && k < p->model_outputs; k++) free_value(p->outputs[k]);
+    /* What is still on its way belongs to MPI until the process ends. */
+    if (!p->sending_count) free(p->sending);
+    free(p->outputs);
+    free(p->inputs);
+    free(p->samples_ns);
+}

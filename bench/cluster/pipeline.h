@@ -1,0 +1,65 @@
+/* Tensors between the stages of a sharded model: what a rank waits for, what it sends, and for how long. */
+#ifndef PRN_BENCH_CLUSTER_PIPELINE_H
+#define PRN_BENCH_CLUSTER_PIPELINE_H
+
+#include "bench/cluster/cluster.h"
+
+#include "prony_shard.h"
+
+#include <mpi.h>
+
+typedef struct outgoing {
+    MPI_Request request;
+    char *bytes;
+    size_t size;
+    int64_t began_ns;
+} outgoing;
+
+/* What is on its way into an input of the stage. */
+typedef struct incoming {
+    MPI_Request request;
+    char *bytes;
+    size_t size;
+    bool begun;
+} incoming;
+
+typedef struct pipeline {
+    const options *o;
+    MPI_Comm tensors; /* messages of tensors alone */
+    int rank, ranks;  /* rank r runs stage r */
+    const prony_shard_stage *rows;
+    size_t stage_count;
+    prony_session *session;
+    const prony_session *whole; /* rank 0: the model's inputs */
+    int64_t micro_batches, at;  /* of a run; the next one */
+    outgoing *sending;
+    size_t sending_count, sending_capacity;
+    incoming *inputs;      /* [of the stage] */
+    prony_value **outputs; /* [of the model] that this rank makes or, on rank 0, has got: of one run */
+    size_t model_outputs;
+    int64_t run_began_ns, *samples_ns; /* rank 0: of each run */
+    size_t sample_count, sample_capacity, ended;
+    int64_t sent_bytes, received_bytes, sending_ns, steps;
+    int64_t computing_ns, computing_since_ns;
+    bool counts; /* runs that count have begun */
+    bool bound;  /* the tensors of the next micro-batch are */
+    bool lost;   /* another rank failed, is silent, or this one was told to stop */
+    char failure[PRONY_ERROR_MESSAGE_BYTES];
+} pipeline;
+
+/* Around one micro-batch: waits for its tensors and binds them; sends what others need. */
+prony_status pipeline_before(void *user, prony_session *session, prony_error *error);
+prony_status pipeline_after(void *user, prony_session *session, prony_error *error);
+/* Waits until everything is sent, and gives all up. */
+void pipeline_end(pipeline *p);
+/* A value as a message and back; the caller frees it by free(). NULL: out of memory, or no tensor of numbers. */
+char *tensor_pack(const prony_value *value, size_t *size);
+/* `out` points into `bytes`. False: damaged. */
+bool tensor_unpack(prony_value *out, const char *bytes, size_t size);
+size_t tensor_bytes(const prony_value *value);
+/* Tells rank 0 why this rank cannot go on. */
+void pipeline_fail(pipeline *p, const char *text);
+/* Whether the run is over for this rank: a signal, or a message of rank 0 or of a rank that failed. */
+bool pipeline_stopped(pipeline *p);
+
+#endif

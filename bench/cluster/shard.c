@@ -1,0 +1,500 @@
+/* What each rank does, in order. All ranks load the model, and rank 0 compares what they are. Neighbours measure their
+ * links. Rank 0 cuts the model, and sends names of tensors and input shapes; every rank makes the same plan of them, and
+ * the session of its stage. Runs are counted beforehand, so that every rank profiles as many micro-batches. */
+#include "bench/cluster/shard.h"
+
+#include "bench/process/interrupt.h"
+#include "bench/session/inputs.h"
+#include "bench/session/judge.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MOST_SHAPES = 4096 };
+
+#define USUAL_SECONDS 3.0
+
+bool shard_wait(sharded *s, int tag, int *rank, message *m, double seconds)
+{
+    const double end = cluster_now() + seconds;
+    pipeline *p = &s->pipe;
+    for (;;) {
+        int got;
+        while (cluster_receive(rank, &got, m)) {
+            if (got == tag) return true;
+            if (got == TAG_STOP) s->code = (int)message_take_number(m), p->lost = true;
+            if (got == TAG_FAILED && !*p->failure) {
+                snprintf(p->failure, sizeof p->failure, "rank %d: %.900s", *rank, message_take_text(m, NULL));
+                p->lost = true;
+            }
+            if (got == TAG_INTERRUPTED && !*p->failure) {
+                snprintf(p->failure, sizeof p->failure, "rank %d got a signal: ended", *rank);
+                p->lost = true;
+            }
+            message_free(m);
+            if (p->lost) return false;
+        }
+        if (interrupted() || p->lost) return false;
+        if (cluster_now() > end) return false;
+        sched_yield();
+        cluster_rest();
+    }
+}
+
+static bool tell_all(const sharded *s, message_tag tag, const message *m)
+{
+    bool sent = true;
+    for (int r = 1; r < s->pipe.ranks; r++) sent = cluster_send(r, tag, m, cluster_limit(s->o, GRACE_SECONDS)) && sent;
+    return sent;
+}
+
+/* One message of this tag from each other rank. `take` may be NULL. Names the first rank that did not answer. */
+static bool hear_all(sharded *s, message_tag tag, double seconds, bool (*take)(sharded *s, int rank, message *m))
+{
+    bool *heard = calloc((size_t)s->pipe.ranks + 1, sizeof *heard);
+    const double end = cluster_now() + seconds;
+    bool fine = heard != NULL;
+    for (int missing = s->pipe.ranks - 1; fine && missing > 0;) {
+        message m;
+        int rank;
+        fine = shard_wait(s, tag, &rank, &m, end - cluster_now());
+        if (!fine) break;
+        if (!heard[rank]) missing--;
+        heard[rank] = true;
+        if (take) fine = take(s, rank, &m);
+        message_free(&m);
+    }
+    for (int r = 1; heard && !fine && r < s->pipe.ranks && !*s->pipe.failure && !interrupted(); r++)
+        if (!heard[r])
+            snprintf(s->pipe.failure, sizeof s->pipe.failure, "rank %d did not answer within %.0f s (--timeout): ended",
+                     r, seconds);
+    free(heard);
+    return fine;
+}
+
+/* ---- who is there ---- */
+
+static bool take_hello(sharded *s, int rank, message *m)
+{
+    hello_read(&s->hellos[rank], m);
+    return true;
+}
+
+static int check_usage(const sharded *s)
+{
+    const options *o = s->o;
+    if (o->shard.stages > s->pipe.ranks || o->shard.stages < s->pipe.ranks)
+        return fail(o, "--shard %lld takes %lld ranks, one a stage, and %d run: mpirun -n %lld",
+                    (long long)o->shard.stages, (long long)o->shard.stages, s->pipe.ranks, (long long)o->shard.stages),
+               EXIT_USAGE;
+    if (o->shard.micro_batch && (!o->model.batch || o->model.batch % o->shard.micro_batch))
+        return fail(o, "--micro-batch %lld does not divide the batch, %lld (-b)", (long long)o->shard.micro_batch,
+                    (long long)o->model.batch),
+               EXIT_USAGE;
+    if (o->model.max_dim_count || o->model.from_count || o->model.to_count || o->measuring.processes > 1 ||
+        o->load.scenario || o->accuracy.enabled || o->accuracy.against_count || o->model.batches.count > 1 ||
+        o->precision.count > 1 || o->shown.topk || o->plan.tune)
+        return fail(o, "--shard goes without --max-dim, --from, --to, --processes, --scenario, --accuracy, --against, "
+                       "--topk, --tune and lists of configurations"),
+               EXIT_USAGE;
+    return o->argument_count ? EXIT_DONE : (fail(o, "--shard needs a MODEL"), EXIT_USAGE);
+}
+
+static int meet(sharded *s)
+{
+    message own = {0};
+    int code = EXIT_DONE;
+    hello_make(&own, s->o, &s->model);
+    if (s->pipe.rank != 0) {
+        int rank;
+        message m;
+        bool sent = cluster_send(0, TAG_HELLO, &own, cluster_limit(s->o, HELLO_SECONDS));
+        message_free(&own);
+        if (!sent || !shard_wait(s, TAG_PLAN, &rank, &m, cluster_limit(s->o, HELLO_SECONDS))) return EXIT_FAILED;
+        message_free(&m);
+        return EXIT_DONE;
+    }
+    hello_read(&s->hellos[0], &own);
+    (void)hear_all(s, TAG_HELLO, cluster_limit(s->o, HELLO_SECONDS), take_hello);
+    *s->pipe.failure = '\0'; /* hello_check names who is missing */
+    code = interrupted() ? EXIT_FAILED : hello_check(s->o, s->hellos, s->pipe.ranks);
+    if (code == EXIT_DONE) code = check_usage(s);
+    if (code == EXIT_DONE && wants_codes(s->o, s->model))
+        code = fail(s->o, "--shard takes a model that is quantized already: prony quantize writes one");
+    if (code == EXIT_DONE && !tell_all(s, TAG_PLAN, NULL)) code = EXIT_FAILED;
+    return code;
+}
+
+/* ---- the interconnect ---- */
+
+static void keep_slowest(sharded *s, const link_figures *link)
+{
+    if (link->latency_ns > s->slowest.latency_ns) s->slowest.latency_ns = link->latency_ns;
+    if (link->bytes_per_ns > 0 && (!(s->slowest.bytes_per_ns > 0) || link->bytes_per_ns < s->slowest.bytes_per_ns))
+        s->slowest.bytes_per_ns = link->bytes_per_ns;
+}
+
+static bool take_link(sharded *s, int rank, message *m)
+{
+    link_figures link;
+    (void)rank;
+    message_take(m, &link, sizeof link);
+    keep_slowest(s, &link);
+    return !m->bad;
+}
+
+static bool measure_links(sharded *s)
+{
+    message m = {0};
+    if (!links_measure(&s->pipe, &s->link)) {
+        pipeline_fail(&s->pipe, "the interconnect could not be measured: a rank did not answer (--timeout)");
+        if (s->pipe.rank == 0 && !*s->pipe.failure)
+            snprintf(s->pipe.failure, sizeof s->pipe.failure,
+                     "the interconnect could not be measured: a rank did not answer (--timeout)");
+        return false;
+    }
+    if (s->pipe.rank == 0) return hear_all(s, TAG_LINK, cluster_limit(s->o, GRACE_SECONDS), take_link);
+    message_put(&m, &s->link, sizeof s->link);
+    bool sent = cluster_send(0, TAG_LINK, &m, cluster_limit(s->o, GRACE_SECONDS));
+    message_free(&m);
+    return sent;
+}
+
+/* ---- the plan ---- */
+
+/* What rank 0 decides, and all ranks make their plan of. */
+typedef struct decision {
+    message from;
+    const char **cuts;
+    size_t cut_count;
+    prony_named_shape *shapes;
+    size_t shape_count;
+} decision;
+
+static void decision_free(decision *d)
+{
+    message_free(&d->from);
+    free(d->cuts);
+    free(d->shapes);
+}
+
+static prony_session_options stage_options(const options *o, const decision *d)
+{
+    prony_session_options options = session_options(o);
+    options.dims = NULL;
+    options.dim_count = 0;
+    options.batch = 0;
+    options.shapes = d ? d->shapes : NULL;
+    options.shape_count = d ? d->shape_count : 0;
+    options.no_profile = strcmp(o->command, "bench") == 0;
+    return options;
+}
+
+static prony_status make_plan(sharded *s, const decision *d, bool given, prony_error *error)
+{
+    const prony_session_options session = stage_options(s->o, d);
+    prony_shard_options o = PRONY_SHARD_OPTIONS_INIT;
+    o.stages = (int)s->o->shard.stages;
+    o.by = s->o->shard.by && strcmp(s->o->shard.by, "memory") == 0 ? PRONY_SHARD_BY_MEMORY : PRONY_SHARD_BY_TIME;
+    o.session = &session;
+    o.cuts = d->cuts;
+    o.cut_count = d->cut_count;
+    o.latency_ns = s->slowest.latency_ns;
+    o.bytes_per_ns = s->slowest.bytes_per_ns;
+    o.memory_limit_bytes = given ? 0 : given_memory_limit(s->o);
+    prony_status status = prony_shard_plan_create(&s->plan, s->model, &o, error);
+    if (status != PRONY_LIMIT || !o.memory_limit_bytes) return status;
+    /* The prediction is more than a stage may need: the smallest stages are tried. */
+    o.memory_limit_bytes = 0;
+    o.by = PRONY_SHARD_BY_MEMORY;
+    return prony_shard_plan_create(&s->plan, s->model, &o, error);
+}
+
+/* Shapes of one micro-batch, by the inputs that rank 0 has bound. */
+static int decide_shapes(sharded *s, decision *d)
+{
+    const size_t count = prony_model_input_count(s->model);
+    const int64_t parts = s->pipe.micro_batches;
+    d->shapes = calloc(count + 1, sizeof *d->shapes);
+    if (!d->shapes) return fail(s->o, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        const prony_value_info *port = prony_model_input(s->model, i);
+        const prony_value *value = prony_session_input_value(s->whole, i);
+        if (!value || value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
+            return fail(s->o, "--shard: input '%s' is no tensor of numbers", port->name);
+        d->shapes[i] = (prony_named_shape){port->name, value->shape};
+        if (parts == 1) continue;
+        if (value->shape.rank < 1 || value->shape.dim[0] != s->o->model.batch || port->shape.rank < 1 ||
+            port->shape.dim[0] >= 0)
+            return fail(s->o, "--micro-batch: input '%s' has no free first dimension of %lld", port->name,
+                        (long long)s->o->model.batch);
+        d->shapes[i].shape.dim[0] /= parts;
+    }
+    d->shape_count = count;
+    return EXIT_DONE;
+}
+
+/* --shard-cut a,b */
+static int take_given_cuts(const options *o, decision *d)
+{
+    const char *text = o->shard.cut ? o->shard.cut : "";
+    d->cuts = calloc((size_t)o->shard.stages + 1 + strlen(text), sizeof *d->cuts);
+    message_put_text(&d->from, text);
+    if (!d->cuts || d->from.bad) return fail(o, "out of memory");
+    for (char *at = d->from.data + sizeof(int64_t); *at;) {
+        d->cuts[d->cut_count++] = at;
+        at += strcspn(at, ",");
+        if (*at) *at++ = '\0';
+    }
+    return EXIT_DONE;
+}
+
+static int decide(sharded *s, decision *d)
+{
+    prony_error error = {0};
+    const prony_session_options options = session_options(s->o);
+    s->pipe.micro_batches = s->o->shard.micro_batch ? s->o->model.batch / s->o->shard.micro_batch : 1;
+    if (session_create(&s->whole, s->model, &options, &error) != PRONY_OK)
+        return report_session_error(s->o, s->model, &error);
+    s->pipe.whole = s->whole;
+    int code = bind_inputs(s->o, s->model, s->whole);
+    if (code == EXIT_DONE) code = decide_shapes(s, d);
+    if (code == EXIT_DONE) code = take_given_cuts(s->o, d);
+    if (code == EXIT_DONE && make_plan(s, d, false, &error) != PRONY_OK) code = report_error(s->o, &error);
+    return code;
+}
+
+static bool send_decision(const sharded *s, const decision *d)
+{
+    message m = {0};
+    size_t count;
+    const prony_shard_stage *rows = prony_shard_plan_stages(s->plan, &count);
+    message_put(&m, &s->slowest, sizeof s->slowest);
+    message_put_number(&m, s->pipe.micro_batches);
+    message_put_number(&m, (int64_t)count - 1);
+    for (size_t i = 0; i + 1 < count; i++) message_put_text(&m, rows[i].cut);
+    message_put_number(&m, (int64_t)d->shape_count);
+    for (size_t i = 0; i < d->shape_count; i++) {
+        message_put_text(&m, d->shapes[i].name);
+        message_put(&m, &d->shapes[i].shape, sizeof d->shapes[i].shape);
+    }
+    message_put_text(&m, prony_shard_plan_digest(s->plan));
+    const bool sent = !m.bad && tell_all(s, TAG_PLAN, &m);
+    message_free(&m);
+    return sent;
+}
+
+/* Ranks other than 0. *digest points into `d`. */
+static bool take_decision(sharded *s, decision *d, const char **digest)
+{
+    int rank;
+    if (!shard_wait(s, TAG_PLAN, &rank, &d->from, cluster_limit(s->o, HELLO_SECONDS))) return false;
+    message_take(&d->from, &s->slowest, sizeof s->slowest);
+    s->pipe.micro_batches = message_take_number(&d->from);
+    const int64_t cuts = message_take_number(&d->from);
+    if (d->from.bad || cuts < 0 || cuts > s->pipe.ranks) return false;
+    d->cuts = calloc((size_t)cuts + 1, sizeof *d->cuts);
+    for (int64_t i = 0; d->cuts && i < cuts; i++) d->cuts[d->cut_count++] = message_take_text(&d->from, NULL);
+    const int64_t shapes = message_take_number(&d->from);
+    if (d->from.bad || shapes < 0 || shapes > MOST_SHAPES) return false;
+    d->shapes = calloc((size_t)shapes + 1, sizeof *d->shapes);
+    for (int64_t i = 0; d->shapes && i < shapes; i++) {
+        d->shapes[i].name = message_take_text(&d->from, NULL);
+        message_take(&d->from, &d->shapes[i].shape, sizeof d->shapes[i].shape);
+        d->shape_count++;
+    }
+    *digest = message_take_text(&d->from, NULL);
+    return !d->from.bad && d->cuts && d->shapes;
+}
+
+/* The stage of this rank, ready to run. */
+static prony_status make_stage(sharded *s, prony_error *error)
+{
+    pipeline *p = &s->pipe;
+    prony_model *stage = NULL;
+    const prony_session_options options = stage_options(s->o, NULL);
+    prony_status status = prony_shard_stage_model(&stage, s->plan, (size_t)p->rank, error);
+    if (status == PRONY_OK) status = session_create(&p->session, stage, &options, error);
+    prony_model_release(stage);
+    p->rows = prony_shard_plan_stages(s->plan, &p->stage_count);
+    p->model_outputs = prony_model_output_count(s->model);
+    p->inputs = calloc(p->rows[p->rank].input_count + 1, sizeof *p->inputs);
+    p->outputs = calloc(p->model_outputs + 1, sizeof(void *));
+    if (status == PRONY_OK && (!p->inputs || !p->outputs)) status = PRONY_OUT_OF_MEMORY;
+    for (size_t i = 0; p->inputs && i < p->rows[p->rank].input_count; i++) p->inputs[i].request = MPI_REQUEST_NULL;
+    return status;
+}
+
+static int prepare(sharded *s)
+{
+    decision d = {0};
+    prony_error error = {0};
+    int code = EXIT_DONE;
+    if (s->pipe.rank == 0) {
+        code = decide(s, &d);
+        if (code == EXIT_DONE && !send_decision(s, &d)) code = EXIT_FAILED;
+        if (code == EXIT_DONE && make_stage(s, &error) != PRONY_OK) code = report_error(s->o, &error);
+        if (code == EXIT_DONE && !hear_all(s, TAG_RESULT, cluster_limit(s->o, HELLO_SECONDS), NULL)) code = EXIT_FAILED;
+        decision_free(&d);
+        return code;
+    }
+    const char *digest = "";
+    if (!take_decision(s, &d, &digest)) {
+        decision_free(&d);
+        return EXIT_FAILED;
+    }
+    prony_status status = make_plan(s, &d, true, &error);
+    if (status == PRONY_OK && strcmp(digest, prony_shard_plan_digest(s->plan)) != 0) {
+        status = PRONY_INTERNAL;
+        snprintf(error.message, sizeof error.message, "this rank cuts the model otherwise than rank 0");
+    }
+    if (status == PRONY_OK) status = make_stage(s, &error);
+    decision_free(&d);
+    if (status != PRONY_OK)
+        pipeline_fail(&s->pipe, *error.message ? error.message : prony_status_text(status));
+    else if (!cluster_send(0, TAG_RESULT, NULL, cluster_limit(s->o, GRACE_SECONDS)))
+        status = PRONY_CANCELLED;
+    return status == PRONY_OK ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* ---- runs ---- */
+
+static prony_status warm_up(sharded *s, int64_t runs, prony_error *error)
+{
+    pipeline *p = &s->pipe;
+    prony_status status = PRONY_OK;
+    for (int64_t i = 0; status == PRONY_OK && i < runs * p->micro_batches; i++) {
+        status = pipeline_before(p, p->session, error);
+        if (status == PRONY_OK) status = prony_session_run(p->session, error);
+        if (status == PRONY_OK) status = pipeline_after(p, p->session, error);
+    }
+    return status;
+}
+
+static int64_t warmup_runs(const options *o)
+{
+    if (strcmp(o->command, "run") == 0) return 0;
+    return o->measuring.warmup >= 0 ? o->measuring.warmup : USUAL_WARMUP;
+}
+
+/* Rank 0: as -r says, or as many as the time allows by what the last run of the warm-up took. */
+static int64_t decide_runs(const options *o, double run_seconds)
+{
+    if (strcmp(o->command, "run") == 0) return 1;
+    if (o->measuring.runs) return o->measuring.runs;
+    const double seconds = o->measuring.seconds > 0 ? o->measuring.seconds : USUAL_SECONDS;
+    const double runs = run_seconds > 0 ? seconds / run_seconds : LEAST_RUNS;
+    return runs < LEAST_RUNS ? LEAST_RUNS : runs > MOST_RUNS ? MOST_RUNS : (int64_t)runs;
+}
+
+static bool agree_on_runs(sharded *s, double run_seconds)
+{
+    message m = {0};
+    int rank;
+    bool fine;
+    if (s->pipe.rank == 0) {
+        s->runs = decide_runs(s->o, run_seconds);
+        message_put_number(&m, s->runs);
+        fine = !m.bad && tell_all(s, TAG_PLAN, &m);
+        s->pipe.sample_capacity = (size_t)s->runs;
+        s->pipe.samples_ns = calloc((size_t)s->runs + 1, sizeof *s->pipe.samples_ns);
+        fine = fine && s->pipe.samples_ns;
+    } else {
+        fine = shard_wait(s, TAG_PLAN, &rank, &m, cluster_limit(s->o, HELLO_SECONDS));
+        if (fine) s->runs = message_take_number(&m);
+        fine = fine && !m.bad && s->runs > 0;
+    }
+    message_free(&m);
+    return fine;
+}
+
+static int measure(sharded *s)
+{
+    prony_error error = {0};
+    pipeline *p = &s->pipe;
+    const int64_t warm = warmup_runs(s->o);
+    prony_status status = warm_up(s, warm, &error);
+    const double last = p->rank == 0 && warm ? (double)(prony_now_ns() - p->run_began_ns) * 1e-9 : 0;
+    if (status == PRONY_OK && !agree_on_runs(s, last)) return EXIT_FAILED;
+    if (status == PRONY_OK) {
+        prony_profile_options o = PRONY_PROFILE_OPTIONS_INIT;
+        o.warmup_runs = 0;
+        o.measuring.runs = s->runs * p->micro_batches;
+        o.model.preprocess = pipeline_before;
+        o.postprocess = pipeline_after;
+        o.phase_user = p;
+        p->counts = true;
+        status = prony_session_profile(&s->report, p->session, &o, &error);
+        p->counts = false;
+    }
+    if (status == PRONY_OK) return EXIT_DONE;
+    if (!p->lost) {
+        pipeline_fail(p, *error.message ? error.message : prony_status_text(status));
+        if (p->rank == 0 && !*p->failure) snprintf(p->failure, sizeof p->failure, "rank 0: %.900s", error.message);
+    }
+    return EXIT_FAILED;
+}
+
+/* ---- */
+
+static int run_rank(sharded *s)
+{
+    int code = meet(s), rank;
+    message m;
+    if (code == EXIT_DONE && !measure_links(s)) code = EXIT_FAILED;
+    if (code == EXIT_DONE) code = prepare(s);
+    if (code == EXIT_DONE) code = measure(s);
+    if (s->pipe.rank == 0) {
+        if (code == EXIT_DONE) code = shard_join_reports(s);
+        if (code == EXIT_DONE) code = shard_show(s);
+        return code;
+    }
+    if (code == EXIT_DONE && !shard_send_report(s)) code = EXIT_FAILED;
+    if (s->code >= 0) return s->code;
+    /* Rank 0 has the last word. */
+    if (interrupted()) (void)cluster_send(0, TAG_INTERRUPTED, NULL, 1);
+    s->pipe.lost = false;
+    if (shard_wait(s, TAG_STOP, &rank, &m, cluster_limit(s->o, HELLO_SECONDS))) {
+        s->code = (int)message_take_number(&m);
+        message_free(&m);
+    }
+    return s->code >= 0 ? s->code : EXIT_FAILED;
+}
+
+/* Rank 0 says once why the run ended, and tells the others. Tensors may be under way then: no rank waits for them. */
+static int end_all(sharded *s, int code, bool *together)
+{
+    message m = {0};
+    if (*s->pipe.failure && !interrupted()) code = fail(s->o, "%s", s->pipe.failure);
+    *together = code == EXIT_DONE || code == EXIT_VERDICT || !s->pipe.session;
+    message_put_number(&m, code);
+    for (int r = 1; r < s->pipe.ranks; r++) *together = cluster_send(r, TAG_STOP, &m, 1) && *together;
+    message_free(&m);
+    return code;
+}
+
+int shard_run(const options *o, bool *together)
+{
+    sharded s = {.o = o, .code = -1, .pipe = {.o = o, .rank = cluster_rank(), .ranks = cluster_size()}};
+    *together = true;
+    if (MPI_Comm_dup(MPI_COMM_WORLD, &s.pipe.tensors) != MPI_SUCCESS) return fail(o, "MPI gives no communicator");
+    MPI_Comm_set_errhandler(s.pipe.tensors, MPI_ERRORS_RETURN);
+    s.hellos = calloc((size_t)s.pipe.ranks, sizeof *s.hellos);
+    int code = s.hellos ? run_rank(&s) : EXIT_FAILED;
+    if (s.pipe.rank == 0)
+        code = end_all(&s, code, together);
+    else
+        *together = s.code == EXIT_DONE || s.code == EXIT_VERDICT || (s.code > 0 && !s.pipe.session);
+    if (!*together) return code; /* the process ends at once */
+    pipeline_end(&s.pipe);
+    prony_report_release(s.report);
+    session_release(s.pipe.session);
+    session_release(s.whole);
+    prony_shard_plan_release(s.plan);
+    prony_model_release(s.model);
+    for (int r = 0; r < s.pipe.ranks; r++) message_free(&s.hellos[r].from);
+    free(s.hellos);
+    MPI_Comm_free(&s.pipe.tensors);
+    return code;
+}
