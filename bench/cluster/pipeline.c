@@ -152,6 +152,17 @@ static prony_status lost(prony_error *error, const char *text)
     return PRONY_CANCELLED;
 }
 
+/* A rank that this one waits for. */
+static int missing_rank(const pipeline *p)
+{
+    const prony_shard_stage *row = &p->rows[p->rank];
+    for (size_t i = 0; !p->bound && i < row->input_count; i++)
+        if (!is_local(p, &row->inputs[i]) && !p->inputs[i].begun) return source_of(&row->inputs[i]);
+    for (int r = 1; p->rank == 0 && r < p->ranks; r++)
+        if (!p->has_ended[r]) return r;
+    return p->rank;
+}
+
 /* Until `done` holds. Failures of other ranks and the limit end it. */
 static prony_status wait_until(pipeline *p, bool (*done)(pipeline *p), const char *what, prony_error *error)
 {
@@ -161,8 +172,9 @@ static prony_status wait_until(pipeline *p, bool (*done)(pipeline *p), const cha
         if (pipeline_stopped(p)) return lost(error, "the run was ended");
         if (cluster_now() > end) {
             char text[200];
-            snprintf(text, sizeof text, "stage %d waited for %s for %.0f s (--timeout): ended", p->rank, what, limit);
-            if (p->rank == 0) snprintf(p->failure, sizeof p->failure, "rank 0: %.150s", text);
+            snprintf(text, sizeof text, "waited %.0f s for %s of rank %d, which did not answer (--timeout): ended",
+                     limit, what, missing_rank(p));
+            if (p->rank == 0) snprintf(p->failure, sizeof p->failure, "rank 0 %.150s", text);
             pipeline_fail(p, text);
             return lost(error, text);
         }
@@ -415,7 +427,7 @@ static bool all_ended(pipeline *p)
         char *bytes = malloc((size_t)size + 1);
         if (!bytes) break;
         if (MPI_Recv(bytes, size, MPI_BYTE, status.MPI_SOURCE, TAG_ENDED, p->tensors, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-            p->ended += take_end(p, bytes, size);
+            p->ended += p->has_ended[status.MPI_SOURCE] = take_end(p, bytes, size);
         free(bytes);
     }
     return p->ended + 1 >= p->stage_count;
@@ -425,8 +437,9 @@ static prony_status end_run(pipeline *p, prony_error *error)
 {
     p->at = 0;
     if (p->rank != 0) return send_end(p, error);
-    const prony_status status = wait_until(p, all_ended, "the end of the other stages' runs", error);
+    const prony_status status = wait_until(p, all_ended, "the end of the run", error);
     p->ended = 0;
+    memset(p->has_ended, 0, sizeof p->has_ended);
     if (status != PRONY_OK || !p->counts) return status;
     if (p->sample_count < p->sample_capacity) p->samples_ns[p->sample_count++] = prony_now_ns() - p->run_began_ns;
     return PRONY_OK;

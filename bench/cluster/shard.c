@@ -14,6 +14,7 @@
 enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MOST_SHAPES = 4096 };
 
 #define USUAL_SECONDS 3.0
+#define ANSWER_SECONDS 0.7 /* Open MPI's launcher kills a second after its SIGTERM */
 
 bool shard_wait(sharded *s, int tag, int *rank, message *m, double seconds)
 {
@@ -453,7 +454,10 @@ static int run_rank(sharded *s)
     if (code == EXIT_DONE && !shard_send_report(s)) code = EXIT_FAILED;
     if (s->code >= 0) return s->code;
     /* Rank 0 has the last word. */
-    if (interrupted()) (void)cluster_send(0, TAG_INTERRUPTED, NULL, 1);
+    if (interrupted()) {
+        (void)cluster_send(0, TAG_INTERRUPTED, NULL, 1);
+        return EXIT_FAILED;
+    }
     s->pipe.lost = false;
     if (shard_wait(s, TAG_STOP, &rank, &m, cluster_limit(s->o, HELLO_SECONDS))) {
         s->code = (int)message_take_number(&m);
@@ -462,11 +466,43 @@ static int run_rank(sharded *s)
     return s->code >= 0 ? s->code : EXIT_FAILED;
 }
 
+/* After a signal to rank 0: it came from the user, and every rank got it, or from the launcher, because a rank died. The
+ * rank that says nothing is named. */
+static int say_interrupted(const sharded *s)
+{
+    bool *heard = calloc((size_t)s->pipe.ranks + 1, sizeof *heard);
+    const double end = cluster_now() + ANSWER_SECONDS;
+    int missing = s->pipe.ranks - 1;
+    while (heard && missing > 0 && cluster_now() < end) {
+        message m;
+        int rank, tag;
+        if (cluster_receive(&rank, &tag, &m)) {
+            missing -= !heard[rank];
+            heard[rank] = true;
+            message_free(&m);
+        } else {
+            cluster_rest();
+        }
+    }
+    int gone = 0;
+    for (int r = 1; heard && missing > 0 && r < s->pipe.ranks && !gone; r++)
+        if (!heard[r]) gone = r;
+    free(heard);
+    if (!gone) return fail(s->o, "%s", interrupted());
+    return fail(s->o, "%s, or the launcher ended it: rank %d%s%s%s is gone", interrupted(), gone,
+                s->hellos && s->hellos[gone].known ? " (" : "",
+                s->hellos && s->hellos[gone].known ? s->hellos[gone].host : "",
+                s->hellos && s->hellos[gone].known ? ")" : "");
+}
+
 /* Rank 0 says once why the run ended, and tells the others. Tensors may be under way then: no rank waits for them. */
 static int end_all(sharded *s, int code, bool *together)
 {
     message m = {0};
-    if (*s->pipe.failure && !interrupted()) code = fail(s->o, "%s", s->pipe.failure);
+    if (interrupted())
+        code = say_interrupted(s);
+    else if (*s->pipe.failure)
+        code = fail(s->o, "%s", s->pipe.failure);
     *together = code == EXIT_DONE || code == EXIT_VERDICT || !s->pipe.session;
     message_put_number(&m, code);
     for (int r = 1; r < s->pipe.ranks; r++) *together = cluster_send(r, TAG_STOP, &m, 1) && *together;

@@ -2,6 +2,7 @@
  * all layers, since each process binds the whole model; a layer's figures are those of the stage that ran it. */
 #include "base/hash/sha256.h"
 #include "base/shape.h"
+#include "engine/bind/stage.h"
 #include "profiler/report/report.h"
 
 #include <math.h>
@@ -95,6 +96,52 @@ static void add_memory(prony_memory_report *to, const prony_memory_report *from)
     if (from->peak_rss_bytes > to->peak_rss_bytes) to->peak_rss_bytes = from->peak_rss_bytes;
 }
 
+static bool times_cost(prony_cost *cost, uint64_t by)
+{
+    uint64_t *const all[] = {&cost->macs,    &cost->madds,      &cost->flops,        &cost->special,
+                             &cost->int_ops, &cost->bytes_read, &cost->bytes_written};
+    bool fits = true;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) fits = fits && !__builtin_mul_overflow(*all[i], by, all[i]);
+    return fits;
+}
+
+/* A run is all of its micro-batches; weights are what they are. */
+static prony_status scale_costs(prony_report *into, uint64_t micro_batches, prony_error *error)
+{
+    bool fits = true;
+    for (size_t l = 0; l < into->layer_count; l++) fits = fits && times_cost(&into->layers[l].cost, micro_batches);
+    for (size_t o = 0; o < into->operator_count; o++)
+        fits = fits && times_cost(&into->operators[o].cost, micro_batches);
+    return fits ? PRONY_OK : prn_fail(error, PRONY_LIMIT, "the cost of all micro-batches exceeds 64 bits");
+}
+
+/* Ports of the whole model in place of those of its first stage, with the shapes of a run. */
+static prony_status take_ports(prony_report *into, int64_t micro_batches, const prony_value *const *outputs,
+                               size_t output_count, prony_error *error)
+{
+    const prn_stage *stage = into->source ? into->source->stage : NULL;
+    if (!stage) return PRONY_OK;
+    const prn_graph *graph = &stage->whole->file->graph;
+    prony_port *inputs = prn_bump_alloc(&into->pool, graph->input_count + 1, sizeof *inputs);
+    prony_port *made = prn_bump_alloc(&into->pool, graph->output_count + 1, sizeof *made);
+    if (!inputs || !made) return prn_no_memory(error);
+    for (size_t i = 0; i < graph->input_count; i++) {
+        inputs[i] = graph->inputs[i]; /* names belong to the model, which the report holds */
+        inputs[i].shape = stage->inputs[i].shape;
+        if (micro_batches > 1 && inputs[i].shape.rank > 0) inputs[i].shape.dim[0] *= micro_batches;
+    }
+    for (size_t k = 0; k < graph->output_count; k++) {
+        made[k] = graph->outputs[k];
+        if (k < output_count && outputs && outputs[k]) made[k].shape = outputs[k]->shape;
+    }
+    into->model.inputs = inputs;
+    into->model.input_count = graph->input_count;
+    into->model.outputs = made;
+    into->model.output_count = graph->output_count;
+    into->config.batch = graph->input_count && inputs[0].shape.rank > 0 ? inputs[0].shape.dim[0] : -1;
+    return PRONY_OK;
+}
+
 static prony_status join_rows(prony_report *into, const prony_report *const *others, size_t count, prony_error *error)
 {
     size_t total = into->operator_count;
@@ -178,6 +225,9 @@ prony_status prony_report_join_stages(prony_report *into, const prony_report *co
     const double share = into->time_share;
     PRN_TRY(join_rows(into, others, count - 1, error));
     if (stamped) fill_shares(into, pipeline->micro_batches);
+    PRN_TRY(scale_costs(into, (uint64_t)pipeline->micro_batches, error));
+    PRN_TRY(take_ports(into, pipeline->micro_batches, outputs, output_count, error));
+    into->has_around = false;
     PRN_TRY(join_ranks(into, rows, count, pipeline, error));
     PRN_TRY(prn_report_fill_latency(into, samples_ns, sample_count, error));
     into->time_share = stamped ? share : -1; /* rank 0's coverage */
