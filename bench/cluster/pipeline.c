@@ -68,7 +68,10 @@ bool pipeline_stopped(pipeline *p)
     int rank, tag;
     message m;
     static const int ends[] = {TAG_FAILED, TAG_STOP, TAG_INTERRUPTED};
-    if (interrupted()) p->lost = true;
+    if (interrupted()) {
+        p->lost = true;
+        if (p->say_interrupted) p->say_interrupted(p->say_user);
+    }
     for (size_t i = 0; !p->lost && i < sizeof ends / sizeof *ends; i++) {
         if (!cluster_receive_of(ends[i], &rank, &tag, &m)) continue;
         if (tag == TAG_FAILED)

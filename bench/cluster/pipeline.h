@@ -41,10 +41,12 @@ typedef struct pipeline {
     size_t sample_count, sample_capacity, ended;
     int64_t sent_bytes, received_bytes, sending_ns, steps;
     int64_t computing_ns, computing_since_ns;
-    bool counts;          /* runs that count have begun */
-    bool bound;           /* the tensors of the next micro-batch are */
-    bool has_ended[1025]; /* rank 0: by rank, its part of the run */
-    bool lost;            /* another rank failed, is silent, or this one was told to stop */
+    bool counts;                         /* runs that count have begun */
+    bool bound;                          /* the tensors of the next micro-batch are */
+    bool has_ended[1025];                /* rank 0: by rank, its part of the run */
+    void (*say_interrupted)(void *user); /* rank 0: at once, since the launcher leaves a second; may be NULL */
+    void *say_user;
+    bool lost; /* another rank failed, is silent, or this one was told to stop */
     char failure[PRONY_ERROR_MESSAGE_BYTES];
 } pipeline;
 

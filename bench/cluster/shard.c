@@ -14,7 +14,7 @@
 enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MOST_SHAPES = 4096 };
 
 #define USUAL_SECONDS 3.0
-#define ANSWER_SECONDS 0.7 /* Open MPI's launcher kills a second after its SIGTERM */
+#define ANSWER_SECONDS 0.5 /* Open MPI's launcher kills a second after its SIGTERM */
 
 bool shard_wait(sharded *s, int tag, int *rank, message *m, double seconds)
 {
@@ -456,6 +456,9 @@ static int run_rank(sharded *s)
     /* Rank 0 has the last word. */
     if (interrupted()) {
         (void)cluster_send(0, TAG_INTERRUPTED, NULL, 1);
+        /* A rank that exits now has the launcher end rank 0 before it speaks. */
+        const double end = cluster_now() + 4 * ANSWER_SECONDS;
+        for (int tag; cluster_now() < end && !cluster_receive_of(TAG_STOP, &rank, &tag, &m);) cluster_rest();
         return EXIT_FAILED;
     }
     s->pipe.lost = false;
@@ -468,8 +471,11 @@ static int run_rank(sharded *s)
 
 /* After a signal to rank 0: it came from the user, and every rank got it, or from the launcher, because a rank died. The
  * rank that says nothing is named. */
-static int say_interrupted(const sharded *s)
+static void say_interrupted(void *user)
 {
+    sharded *s = user;
+    if (s->said) return;
+    s->said = true;
     bool *heard = calloc((size_t)s->pipe.ranks + 1, sizeof *heard);
     const double end = cluster_now() + ANSWER_SECONDS;
     int missing = s->pipe.ranks - 1;
@@ -488,21 +494,25 @@ static int say_interrupted(const sharded *s)
     for (int r = 1; heard && missing > 0 && r < s->pipe.ranks && !gone; r++)
         if (!heard[r]) gone = r;
     free(heard);
-    if (!gone) return fail(s->o, "%s", interrupted());
-    return fail(s->o, "%s, or the launcher ended it: rank %d%s%s%s is gone", interrupted(), gone,
-                s->hellos && s->hellos[gone].known ? " (" : "",
-                s->hellos && s->hellos[gone].known ? s->hellos[gone].host : "",
-                s->hellos && s->hellos[gone].known ? ")" : "");
+    if (!gone) {
+        fail(s->o, "%s", interrupted());
+        return;
+    }
+    fail(s->o, "%s, or the launcher ended it: rank %d%s%s%s is gone", interrupted(), gone,
+         s->hellos && s->hellos[gone].known ? " (" : "", s->hellos && s->hellos[gone].known ? s->hellos[gone].host : "",
+         s->hellos && s->hellos[gone].known ? ")" : "");
 }
 
 /* Rank 0 says once why the run ended, and tells the others. Tensors may be under way then: no rank waits for them. */
 static int end_all(sharded *s, int code, bool *together)
 {
     message m = {0};
-    if (interrupted())
-        code = say_interrupted(s);
-    else if (*s->pipe.failure)
+    if (interrupted()) {
+        say_interrupted(s);
+        code = EXIT_FAILED;
+    } else if (*s->pipe.failure) {
         code = fail(s->o, "%s", s->pipe.failure);
+    }
     *together = code == EXIT_DONE || code == EXIT_VERDICT || !s->pipe.session;
     message_put_number(&m, code);
     for (int r = 1; r < s->pipe.ranks; r++) *together = cluster_send(r, TAG_STOP, &m, 1) && *together;
@@ -516,6 +526,8 @@ int shard_run(const options *o, bool *together)
     *together = true;
     if (MPI_Comm_dup(MPI_COMM_WORLD, &s.pipe.tensors) != MPI_SUCCESS) return fail(o, "MPI gives no communicator");
     MPI_Comm_set_errhandler(s.pipe.tensors, MPI_ERRORS_RETURN);
+    s.pipe.say_interrupted = s.pipe.rank == 0 ? say_interrupted : NULL;
+    s.pipe.say_user = &s;
     s.hellos = calloc((size_t)s.pipe.ranks, sizeof *s.hellos);
     int code = s.hellos ? run_rank(&s) : EXIT_FAILED;
     if (s.pipe.rank == 0)

@@ -16,6 +16,7 @@ typedef struct sharded {
     int64_t runs;
     prony_report *report; /* of this rank's stage; in the end, on rank 0, of all */
     int code;
+    bool said; /* that a signal ended the run */
 } sharded;
 
 int shard_run(const options *o, bool *together);

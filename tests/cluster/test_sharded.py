@@ -177,7 +177,7 @@ class Refusals(ShardTest):
 
 class Faults(ShardTest):
     def begin(self, ranks=3):
-        run = self.launch(ranks, "bench", self.digits, "--shard", ranks, "-r", "100000000", "-q", "--timeout", "4")
+        run = self.launch(ranks, "bench", self.digits, "--shard", ranks, "-r", "1000000", "-q", "--timeout", "4")
         for _ in range(600):
             if self.rank(run, ranks - 1) and self.rank(run, 0):
                 break
