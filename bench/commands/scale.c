@@ -26,7 +26,8 @@ static int show_file(const options *o)
 {
     prony_error error = {0};
     scale_job job = {.o = o};
-    if (o->resume || o->repeat) return usage(o, "'%s' is a study: --repeat and --resume take a MODEL", o->arguments[0]);
+    if (o->files.resume || o->files.repeat)
+        return usage(o, "'%s' is a study: --repeat and --resume take a MODEL", o->arguments[0]);
     if (prony_study_load(&job.study, o->arguments[0], NULL, &error) != PRONY_OK) return report_error(o, &error);
     int code = scale_finish(&job);
     scale_release(&job);
@@ -60,20 +61,20 @@ static int find_model(const options *o, char **path)
     prony_error error = {0};
     prony_study *study = NULL;
     prony_model *model = NULL;
-    if (!o->repeat) return usage(o, "MODEL is missing");
-    if (prony_study_load(&study, o->repeat, NULL, &error) != PRONY_OK) return report_error(o, &error);
-    *path = model_of_study(study, o->repeat);
+    if (!o->files.repeat) return usage(o, "MODEL is missing");
+    if (prony_study_load(&study, o->files.repeat, NULL, &error) != PRONY_OK) return report_error(o, &error);
+    *path = model_of_study(study, o->files.repeat);
     int code = EXIT_DONE;
     if (!*path)
         code = fail(o, "'%s' is a study of '%s', which is missing; name the model: prony scale MODEL --repeat %s",
-                    o->repeat, prony_study_model_path(study), o->repeat);
+                    o->files.repeat, prony_study_model_path(study), o->files.repeat);
     prony_study_release(study);
     study = NULL;
     if (code == EXIT_DONE && load_model(o, &model, *path, &error) != PRONY_OK) code = report_error(o, &error);
-    if (code == EXIT_DONE && prony_study_load(&study, o->repeat, model, &error) != PRONY_OK) {
+    if (code == EXIT_DONE && prony_study_load(&study, o->files.repeat, model, &error) != PRONY_OK) {
         report_error(o, &error);
-        code =
-            fail(o, "the model has changed since the study; name the model: prony scale MODEL --repeat %s", o->repeat);
+        code = fail(o, "the model has changed since the study; name the model: prony scale MODEL --repeat %s",
+                    o->files.repeat);
     }
     prony_study_release(study);
     prony_model_release(model);
@@ -107,7 +108,7 @@ int command_scale(const options *o)
     const char *found[] = {path};
     own.arguments = found;
     own.argument_count = 1;
-    if (code == EXIT_DONE && !o->quiet && !stdout_taken(o)) {
+    if (code == EXIT_DONE && !o->terminal.quiet && !stdout_taken(o)) {
         put_text(stdout, path);
         puts(": the study's model, unchanged");
     }

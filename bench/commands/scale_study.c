@@ -166,7 +166,7 @@ static int refuse_plan_options(const options *o)
 {
     if (!o->measuring.replicas.count && !o->threads.intra_ops.count && !o->threads.inter_ops.count &&
         !o->model.batches.count && !o->precision.count && !o->measuring.runs && !(o->measuring.seconds > 0) &&
-        !o->measuring.processes && !o->measuring.weak && (!(o->measuring.budget > 0) || o->repeat) &&
+        !o->measuring.processes && !o->measuring.weak && (!(o->measuring.budget > 0) || o->files.repeat) &&
         o->measuring.warmup < 0 && !o->model.seed && !o->model.dim_count && !o->model.shape_count &&
         !o->model.input_count && !o->threads.affinity && !o->plan.no_rewrites)
         return EXIT_DONE;
@@ -189,7 +189,8 @@ static int open_study(const options *o, prony_model *model, const prony_study *e
     if (code != EXIT_DONE) return code;
     if (earlier) {
         prony_status status = prony_study_repeat(study, earlier, model, &error);
-        if (status == PRONY_OK && o->budget > 0) status = prony_study_set_budget(*study, o->budget, &error);
+        if (status == PRONY_OK && o->measuring.budget > 0)
+            status = prony_study_set_budget(*study, o->measuring.budget, &error);
         return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
     }
     return plan(o, model, study);

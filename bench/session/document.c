@@ -9,7 +9,7 @@
 int document_open(document *d, const options *o)
 {
     *d = (document){0};
-    if (!o->json && !o->form_count) return EXIT_DONE;
+    if (!o->files.json && !o->files.export_count) return EXIT_DONE;
     const int code = json_open(&d->json, o);
     if (code != EXIT_DONE) return code;
     d->stream = open_memstream(&d->text, &d->size);
@@ -22,7 +22,8 @@ static int document_stdout(void *user, const char *data, size_t size)
     return fwrite(data, 1, size, stdout) == size ? 0 : -1;
 }
 
-static int write_table(const document *d, const options *o, const form_file *form, const char *table, const char *file)
+static int write_table(const document *d, const options *o, const export_file *form, const char *table,
+                       const char *file)
 {
     prony_error error = {0};
     prony_write_options w = write_options(o);
@@ -42,7 +43,7 @@ static bool schema_of(const document *d, char name[64])
 }
 
 /* The first table takes the file's name, the others stand beside it; on stdout there is room for one. */
-static int write_tables(const document *d, const options *o, const form_file *form)
+static int write_tables(const document *d, const options *o, const export_file *form)
 {
     char schema[64];
     int code = write_table(d, o, form, NULL, form->file);
@@ -65,9 +66,10 @@ int document_close(document *d, const options *o, int code)
     if (written == EXIT_DONE && d->json.stream) fwrite(d->text, 1, d->size, d->json.stream);
     written = json_close(&d->json, o, written);
     if (written == EXIT_DONE && d->size) {
-        for (size_t i = 0; written == EXIT_DONE && i < o->form_count; i++)
-            written = o->forms[i].format == PRONY_FORMAT_CSV ? write_tables(d, o, &o->forms[i])
-                                                             : write_table(d, o, &o->forms[i], NULL, o->forms[i].file);
+        for (size_t i = 0; written == EXIT_DONE && i < o->files.export_count; i++)
+            written = o->files.exports[i].format == PRONY_FORMAT_CSV
+                          ? write_tables(d, o, &o->files.exports[i])
+                          : write_table(d, o, &o->files.exports[i], NULL, o->files.exports[i].file);
     }
     free(d->text);
     *d = (document){0};

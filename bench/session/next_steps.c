@@ -59,7 +59,7 @@ static void put_arguments(const options *o)
 /* The file of the study that was measured or shown. */
 static const char *study_file(const options *o)
 {
-    if (o->json) return o->json;
+    if (o->files.json) return o->files.json;
     return o->argument_count && is_report_file(o->arguments[0]) ? o->arguments[0] : "STUDY.json";
 }
 
@@ -77,10 +77,10 @@ static void put_command(const options *o, const char *line)
 
 void say_next_steps(const options *o)
 {
-    const char *name = strcmp(o->command, "bench") == 0 && (o->scenario || o->streams) ? "load" : o->command;
+    const char *name = strcmp(o->command, "bench") == 0 && (o->load.scenario || o->load.streams) ? "load" : o->command;
     const bool color = want_color(o);
     bool first = true;
-    if (o->quiet || stdout_taken(o) || !isatty(STDOUT_FILENO)) return;
+    if (o->terminal.quiet || stdout_taken(o) || !isatty(STDOUT_FILENO)) return;
     for (size_t i = 0; i < sizeof next_steps / sizeof *next_steps; i++) {
         const struct next_step *step = &next_steps[i];
         if (strcmp(step->command, name) != 0 || (strchr(step->line, '%') && o->argument_count == 0)) continue;

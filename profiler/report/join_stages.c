@@ -35,8 +35,8 @@ static bool take_operator(prony_report *into, prony_operator_row *row, const pro
     if (!layers || !row->name || !row->op || !row->kernel || !row->backend) return false;
     if (from->layer_count) memcpy(layers, from->layers, from->layer_count * sizeof *layers);
     row->layers = layers;
-    row->team = NULL;
-    row->team_count = 0;
+    row->thread_shares = NULL;
+    row->thread_share_count = 0;
     row->thread_busy_ns = NULL;
     row->thread_busy_count = 0;
     row->kernel_facts = NULL;
@@ -122,8 +122,8 @@ static prony_status take_ports(prony_report *into, int64_t micro_batches, const 
     const prn_stage *stage = into->source ? into->source->stage : NULL;
     if (!stage) return PRONY_OK;
     const prn_graph *graph = &stage->whole->file->graph;
-    prony_port *inputs = prn_bump_alloc(&into->pool, graph->input_count + 1, sizeof *inputs);
-    prony_port *made = prn_bump_alloc(&into->pool, graph->output_count + 1, sizeof *made);
+    prony_value_info *inputs = prn_bump_alloc(&into->pool, graph->input_count + 1, sizeof *inputs);
+    prony_value_info *made = prn_bump_alloc(&into->pool, graph->output_count + 1, sizeof *made);
     if (!inputs || !made) return prn_no_memory(error);
     for (size_t i = 0; i < graph->input_count; i++) {
         inputs[i] = graph->inputs[i]; /* names belong to the model, which the report holds */

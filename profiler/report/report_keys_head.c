@@ -253,15 +253,3 @@ static const prn_key roof_keys[] = {
 const prn_key prn_roof_keys[] = {{"roof", PRN_IN_WITH(prony_report, roof, has_roof, roof_keys), PRN_IF_FLAG,
                                   "Peaks of this machine, as prony machine measured them; absent: not measured."},
                                  {0}};
-
-/* Schema "prony.report/1". The tables of profiler/report/report_keys.h say which keys there are,
- * docs/reference/report.md what they mean and docs/schemas/report.schema.json the same for programs; a test holds the
- * three together.
- *
- * A key is left out where its value is unknown or was not measured; null says that there is no such value here. */
-prony_status prn_report_write_json(const prony_report *report, const prony_write_options *options, prony_write_fn write,
-                                   void *user, prony_error *error)
-{
-    prn_at at = {.root = (prony_report *)report, .row = (prony_report *)report, .detail = options && options->memory};
-    return prn_keys_write_document(PRN_REPORT_SCHEMA, prn_report_keys, &at, write, user, error);
-}

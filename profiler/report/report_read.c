@@ -1,4 +1,4 @@
-/* Reads a "prony.report/1": everything that prn_report_write_json writes, except derived values (rates, ratios, bounds).
+/* Reads a "prony.report/1": everything that report_json.c writes, except derived values (rates, ratios, bounds).
  * Writing it again gives the same bytes. The file is not trusted: the tables of keys check types and counts, and this
  * file checks references between rows, so other code need not. */
 #include "profiler/report/report_read.h"
