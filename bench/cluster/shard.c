@@ -421,8 +421,8 @@ static int measure(sharded *s)
     if (status == PRONY_OK) {
         prony_profile_options o = PRONY_PROFILE_OPTIONS_INIT;
         o.warmup_runs = 0;
-        o.measuring.runs = s->runs * p->micro_batches;
-        o.model.preprocess = pipeline_before;
+        o.runs = s->runs * p->micro_batches;
+        o.preprocess = pipeline_before;
         o.postprocess = pipeline_after;
         o.phase_user = p;
         p->counts = true;

@@ -103,7 +103,7 @@ static int take_time(const options *o, const option_row *row, const char *text, 
     prony_status status = prony_metrics_create(&metrics, NULL);
     if (status == PRONY_OK) status = prony_metric_parse(prony_metrics_find(metrics, "latency"), text, &ns, NULL);
     prony_metrics_release(metrics);
-    if (status == PRONY_OUT_OF_MEMORY) return no_memory(o);
+    if (status == PRONY_OUT_OF_MEMORY) return option_values_no_memory(o);
     if (status != PRONY_OK || !(ns >= row->least) || ns > most) return refuse(o, row, text);
     *out = (int64_t)ns;
     return 0;
@@ -306,7 +306,7 @@ int parse_metrics(options *o, const option_row *row, char *text)
     (void)row;
     prony_metrics *metrics = NULL;
     const char *rest = strcmp(text, "all") == 0 ? "" : text, *item;
-    int status = prony_metrics_create(&metrics, NULL) == PRONY_OK ? 0 : no_memory(o);
+    int status = prony_metrics_create(&metrics, NULL) == PRONY_OK ? 0 : option_values_no_memory(o);
     for (size_t length; !status && (length = next_item(&rest, ',', &item));) {
         bool found = false;
         for (size_t i = 0; i < prony_metrics_count(metrics) && !found; i++) {
