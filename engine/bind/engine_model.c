@@ -1,6 +1,6 @@
 /* Loading and reference counting of models, what they declare, and the check that everything in a model can be
  * served. */
-#include "engine/bind/stage.h"
+#include "engine/bind/engine_model.h"
 
 #include "base/os/clock.h"
 
@@ -62,7 +62,7 @@ void prony_model_release(prony_model *model)
 {
     if (!model || atomic_fetch_sub(&model->references, 1) != 1) return;
     if (model->stage) {
-        prn_stage_release(model->stage);
+        model->release_stage(model->stage);
         prn_free(model);
         return;
     }

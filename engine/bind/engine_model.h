@@ -41,8 +41,10 @@ struct prony_model {
                                                 nowhere */
     const prn_services *services;            /* engine services for its operators */
     prn_model_quantized quantized;
-    struct prn_stage *stage; /* the model is a stage of another one (engine/bind/stage.h), to which everything else here
-                                belongs but `file`; NULL: a model of its own */
+    /* The model is a stage of another one (engine/bind/stage.h), to which everything else here belongs but `file`; NULL:
+     * a model of its own. */
+    struct prn_stage *stage;
+    void (*release_stage)(struct prn_stage *stage);
 };
 
 /* The source of a model: a file, or bytes that the caller owns. */

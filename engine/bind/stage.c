@@ -191,6 +191,7 @@ prony_status prn_stage_create(prony_model **out, prony_model *whole, const prony
     model->file = &stage->file;
     model->owned = NULL;
     model->stage = stage;
+    model->release_stage = prn_stage_release;
     *out = model;
     return PRONY_OK;
 }

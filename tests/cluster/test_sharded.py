@@ -15,7 +15,7 @@ import time
 import unittest
 
 import test_cluster
-from test_cluster import ClusterTest, Launch
+from test_cluster import ClusterTest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "command"))
 import command_case  # noqa: E402

@@ -28,7 +28,7 @@ ROOMS = {"": set(), "kernels": {""}, "vendor": {"", "kernels"}}
 FAMILY = {"", "kernels", "vendor"}
 OWNERS = {  # header prefix: files that may include it
     "omp.h": r"base/threads/parallel\.c",
-    "mpi.h": r"bench/cluster/(prony_mpi|message)\.c",
+    "mpi.h": r"bench/cluster/((prony_mpi|message)\.c|pipeline\.h)",
     "cblas": r"ops/vendor/blas\.c",
     "openblas": r"ops/vendor/blas\.c",
     "dlfcn.h": r"ops/vendor/blas\.c|ops/vendor/dnnl_guard\.c|bench/versus/ort\.c",
