@@ -21,15 +21,6 @@
 
 enum { MOST_STAGES = 1024, MOST_POSITIONS = 2048, MOST_ATTEMPTS = 64 };
 
-prony_status prn_stage_bind(prn_program **out, const prn_stage *stage, bool rewrites, prony_error *error)
-{
-    const prony_model *whole = stage->whole;
-    const prn_bind_options bind = {.inputs = stage->inputs, .input_count = stage->input_count};
-    PRN_TRY(prn_program_bind(out, whole, &whole->file->graph, NULL, NULL, &bind, error));
-    if (rewrites) PRN_TRY(prn_program_rewrite(*out, error));
-    return prn_program_narrow(*out, stage, error);
-}
-
 /* ---- the whole program ---- */
 
 static prony_status settle_inputs(prony_shard_plan *plan, prony_error *error)
