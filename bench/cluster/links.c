@@ -29,7 +29,7 @@ static bool move(pipeline *p, char *bytes, int size, int rank, bool receives, do
     return code == MPI_SUCCESS && finish(p, &request, end);
 }
 
-static bool answer(pipeline *p, char *bytes, int to, double end)
+static bool links_answer(pipeline *p, char *bytes, int to, double end)
 {
     for (int i = 0; i < SMALL_ROUNDS + LARGE_ROUNDS; i++) {
         const int size = i < SMALL_ROUNDS ? SMALL : LARGE;
@@ -74,10 +74,10 @@ bool links_measure(pipeline *p, link_figures *own)
     *own = (link_figures){0};
     /* A chain: each rank asks the one before it, once that one has its own figures. */
     if (fine && p->rank > 0) fine = ask(p, bytes, p->rank - 1, end, own);
-    if (fine && p->rank + 1 < p->ranks) fine = answer(p, bytes, p->rank + 1, end);
+    if (fine && p->rank + 1 < p->ranks) fine = links_answer(p, bytes, p->rank + 1, end);
     /* Then each asks rank 0 for its clock, in turn. */
     for (int r = 1; fine && r < p->ranks; r++) {
-        if (p->rank == 0) fine = answer(p, bytes, r, end);
+        if (p->rank == 0) fine = links_answer(p, bytes, r, end);
         if (p->rank == r) fine = ask(p, bytes, 0, end, &to_first);
     }
     free(bytes);

@@ -99,7 +99,7 @@ static void end_sent(pipeline *p)
     p->sending_count = kept;
 }
 
-static int source_of(const prony_shard_tensor *tensor)
+static int pipeline_source_of(const prony_shard_tensor *tensor)
 {
     return tensor->from == PRONY_SHARD_MODEL ? 0 : (int)tensor->from;
 }
@@ -110,7 +110,7 @@ static bool is_local(const pipeline *p, const prony_shard_tensor *tensor)
 }
 
 /* Begins what can begin, and returns whether all tensors of the next micro-batch are there. */
-static bool advance(pipeline *p)
+static bool pipeline_advance(pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
     bool all = true;
@@ -121,7 +121,7 @@ static bool advance(pipeline *p)
         MPI_Status status;
         if (is_local(p, &row->inputs[i])) continue;
         if (!in->begun) {
-            const int source = source_of(&row->inputs[i]);
+            const int source = pipeline_source_of(&row->inputs[i]);
             if (MPI_Iprobe(source, (int)i, p->tensors, &there, &status) == MPI_SUCCESS && there &&
                 MPI_Get_count(&status, MPI_BYTE, &size) == MPI_SUCCESS &&
                 (in->bytes = malloc((size_t)size + 1)) != NULL) {
@@ -146,7 +146,7 @@ static void pause_briefly(int *spins)
         nanosleep(&(struct timespec){0, 50000}, NULL);
 }
 
-static prony_status lost(prony_error *error, const char *text)
+static prony_status pipeline_lost(prony_error *error, const char *text)
 {
     if (error) {
         error->status = PRONY_CANCELLED;
@@ -160,26 +160,26 @@ static int missing_rank(const pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
     for (size_t i = 0; !p->bound && i < row->input_count; i++)
-        if (!is_local(p, &row->inputs[i]) && !p->inputs[i].begun) return source_of(&row->inputs[i]);
+        if (!is_local(p, &row->inputs[i]) && !p->inputs[i].begun) return pipeline_source_of(&row->inputs[i]);
     for (int r = 1; p->rank == 0 && r < p->ranks; r++)
         if (!p->has_ended[r]) return r;
     return p->rank;
 }
 
 /* Until `done` holds. Failures of other ranks and the limit end it. */
-static prony_status wait_until(pipeline *p, bool (*done)(pipeline *p), const char *what, prony_error *error)
+static prony_status pipeline_wait_until(pipeline *p, bool (*done)(pipeline *p), const char *what, prony_error *error)
 {
     const double limit = cluster_limit(p->o, WAIT_SECONDS), end = cluster_now() + limit;
     int spins = 0;
     while (!done(p)) {
-        if (pipeline_stopped(p)) return lost(error, "the run was ended");
+        if (pipeline_stopped(p)) return pipeline_lost(error, "the run was ended");
         if (cluster_now() > end) {
             char text[200];
             snprintf(text, sizeof text, "waited %.0f s for %s of rank %d, which did not answer (--timeout): ended",
                      limit, what, missing_rank(p));
             if (p->rank == 0) snprintf(p->failure, sizeof p->failure, "rank 0 %.150s", text);
             pipeline_fail(p, text);
-            return lost(error, text);
+            return pipeline_lost(error, text);
         }
         pause_briefly(&spins);
     }
@@ -200,7 +200,7 @@ static bool none_left(pipeline *p)
     return p->sending_count == 0;
 }
 
-static prony_status refuse(prony_error *error, const char *name, const char *text)
+static prony_status pipeline_refuse(prony_error *error, const char *name, const char *text)
 {
     if (error) {
         error->status = PRONY_UNSUPPORTED;
@@ -224,10 +224,10 @@ static prony_status send_value(pipeline *p, const prony_value *value, const char
 {
     outgoing s = {.began_ns = prony_now_ns()};
     s.bytes = tensor_pack(value, &s.size);
-    if (!s.bytes) return refuse(error, name, "is no tensor of numbers, and is not sent");
+    if (!s.bytes) return pipeline_refuse(error, name, "is no tensor of numbers, and is not sent");
     if (s.size > INT_MAX) {
         free(s.bytes);
-        return refuse(error, name, "has 2 GiB or more, and is not sent");
+        return pipeline_refuse(error, name, "has 2 GiB or more, and is not sent");
     }
     if (reserve(p) != PRONY_OK) {
         free(s.bytes);
@@ -235,7 +235,7 @@ static prony_status send_value(pipeline *p, const prony_value *value, const char
     }
     if (MPI_Isend(s.bytes, (int)s.size, MPI_BYTE, to, tag, p->tensors, &s.request) != MPI_SUCCESS) {
         free(s.bytes);
-        return refuse(error, name, "could not be sent");
+        return pipeline_refuse(error, name, "could not be sent");
     }
     p->sending[p->sending_count++] = s;
     if (p->counts) p->sent_bytes += (int64_t)tensor_bytes(value);
@@ -277,7 +277,7 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     p->computing_since_ns = prony_now_ns();
     if (p->bound) return PRONY_OK; /* a profile binds once before it plans */
     if (p->rank == 0) status = send_inputs(p, error);
-    if (status == PRONY_OK) status = wait_until(p, advance, "tensors", error);
+    if (status == PRONY_OK) status = pipeline_wait_until(p, pipeline_advance, "tensors", error);
     for (size_t i = 0; status == PRONY_OK && i < row->input_count; i++) {
         const prony_shard_tensor *t = &row->inputs[i];
         incoming *in = &p->inputs[i];
@@ -285,7 +285,7 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
         if (is_local(p, t)) {
             value = slice(p, prony_session_input_value(p->whole, t->port));
         } else if (!tensor_unpack(&value, in->bytes, in->size)) {
-            return refuse(error, t->name, "arrived damaged");
+            return pipeline_refuse(error, t->name, "arrived damaged");
         }
         status = prony_session_set_input(session, t->name, &value, error);
         if (is_local(p, t)) continue;
@@ -293,13 +293,13 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
         free(in->bytes);
         *in = (incoming){.request = MPI_REQUEST_NULL};
     }
-    (void)advance(p); /* what is there for the next one comes in meanwhile */
+    (void)pipeline_advance(p); /* what is there for the next one comes in meanwhile */
     p->bound = status == PRONY_OK;
     p->computing_since_ns = prony_now_ns();
     return status;
 }
 
-static prony_value *copy_value(const prony_value *value)
+static prony_value *pipeline_copy_value(const prony_value *value)
 {
     size_t size;
     char *bytes = tensor_pack(value, &size);
@@ -321,7 +321,7 @@ static void free_value(prony_value *value)
 static bool append(prony_value **to, const prony_value *more)
 {
     prony_value whole = *more;
-    if (!*to) return (*to = copy_value(more)) != NULL;
+    if (!*to) return (*to = pipeline_copy_value(more)) != NULL;
     const size_t first = tensor_bytes(*to), second = tensor_bytes(more);
     if (more->shape.rank < 1) return true;
     whole.shape.dim[0] += (*to)->shape.dim[0];
@@ -330,7 +330,7 @@ static bool append(prony_value **to, const prony_value *more)
     memcpy(bytes, (*to)->data, first);
     memcpy(bytes + first, more->data, second);
     whole.data = bytes;
-    prony_value *made = copy_value(&whole);
+    prony_value *made = pipeline_copy_value(&whole);
     free(bytes);
     free_value(*to);
     *to = made;
@@ -345,7 +345,7 @@ static prony_status keep_output(pipeline *p, uint32_t of, const prony_value *val
         p->outputs[of] = NULL;
     }
     if (append(&p->outputs[of], value)) return PRONY_OK;
-    return refuse(error, name, "is no tensor of numbers, or memory is missing");
+    return pipeline_refuse(error, name, "is no tensor of numbers, or memory is missing");
 }
 
 /* To each stage that reads it once per port, as the plan lists them. */
@@ -388,12 +388,12 @@ static prony_status send_end(pipeline *p, prony_error *error)
     outgoing s = {.bytes = m.data, .size = m.size, .began_ns = prony_now_ns()};
     if (m.bad || m.size > INT_MAX) {
         message_free(&m);
-        return refuse(error, "outputs", "have 2 GiB or more, or memory is missing");
+        return pipeline_refuse(error, "outputs", "have 2 GiB or more, or memory is missing");
     }
     prony_status status = reserve(p);
     if (status == PRONY_OK &&
         MPI_Isend(s.bytes, (int)s.size, MPI_BYTE, 0, TAG_ENDED, p->tensors, &s.request) != MPI_SUCCESS)
-        status = refuse(error, "outputs", "could not be sent");
+        status = pipeline_refuse(error, "outputs", "could not be sent");
     if (status == PRONY_OK)
         p->sending[p->sending_count++] = s;
     else
@@ -412,7 +412,7 @@ static bool take_end(pipeline *p, const char *bytes, int size)
         if (copy) memcpy(copy, text, count);
         if (copy && (uint64_t)k < p->model_outputs && tensor_unpack(&value, copy, count)) {
             free_value(p->outputs[k]);
-            p->outputs[k] = copy_value(&value);
+            p->outputs[k] = pipeline_copy_value(&value);
         }
         free(copy);
     }
@@ -440,7 +440,7 @@ static prony_status end_run(pipeline *p, prony_error *error)
 {
     p->at = 0;
     if (p->rank != 0) return send_end(p, error);
-    const prony_status status = wait_until(p, all_ended, "the end of the run", error);
+    const prony_status status = pipeline_wait_until(p, all_ended, "the end of the run", error);
     p->ended = 0;
     memset(p->has_ended, 0, sizeof p->has_ended);
     if (status != PRONY_OK || !p->counts) return status;
@@ -453,7 +453,7 @@ prony_status pipeline_after(void *user, prony_session *session, prony_error *err
     pipeline *p = user;
     if (p->counts) p->computing_ns += prony_now_ns() - p->computing_since_ns;
     p->bound = false;
-    prony_status status = wait_until(p, few_left, "messages to be taken", error);
+    prony_status status = pipeline_wait_until(p, few_left, "messages to be taken", error);
     if (status == PRONY_OK) status = send_outputs(p, session, error);
     if (status == PRONY_OK && ++p->at == p->micro_batches) status = end_run(p, error);
     return status;
@@ -462,7 +462,7 @@ prony_status pipeline_after(void *user, prony_session *session, prony_error *err
 void pipeline_end(pipeline *p)
 {
     prony_error error;
-    if (!p->lost) (void)wait_until(p, none_left, "messages to be taken", &error);
+    if (!p->lost) (void)pipeline_wait_until(p, none_left, "messages to be taken", &error);
     for (size_t k = 0; p->outputs && k < p->model_outputs; k++) free_value(p->outputs[k]);
     /* What is still on its way belongs to MPI until the process ends. */
     if (!p->sending_count) free(p->sending);

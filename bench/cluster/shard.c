@@ -102,7 +102,7 @@ static int check_usage(const sharded *s)
     return o->argument_count ? EXIT_DONE : (fail(o, "--shard needs a MODEL"), EXIT_USAGE);
 }
 
-static int meet(sharded *s)
+static int shard_meet(sharded *s)
 {
     message own = {0};
     int code = EXIT_DONE;
@@ -251,7 +251,7 @@ static int take_given_cuts(const options *o, decision *d)
     return EXIT_DONE;
 }
 
-static int decide(sharded *s, decision *d)
+static int shard_decide(sharded *s, decision *d)
 {
     prony_error error = {0};
     const prony_session_options options = session_options(s->o);
@@ -333,7 +333,7 @@ static int prepare(sharded *s)
     prony_error error = {0};
     int code = EXIT_DONE;
     if (s->pipe.rank == 0) {
-        code = decide(s, &d);
+        code = shard_decide(s, &d);
         if (code == EXIT_DONE && !send_decision(s, &d)) code = EXIT_FAILED;
         if (code == EXIT_DONE && make_stage(s, &error) != PRONY_OK) code = report_error(s->o, &error);
         if (code == EXIT_DONE && !hear_all(s, TAG_RESULT, cluster_limit(s->o, HELLO_SECONDS), NULL)) code = EXIT_FAILED;
@@ -441,7 +441,7 @@ static int measure(sharded *s)
 
 static int run_rank(sharded *s)
 {
-    int code = meet(s), rank;
+    int code = shard_meet(s), rank;
     message m;
     if (code == EXIT_DONE && !measure_links(s)) code = EXIT_FAILED;
     if (code == EXIT_DONE) code = prepare(s);

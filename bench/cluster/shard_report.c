@@ -32,7 +32,7 @@ static rank_figures own_figures(const sharded *s)
                           memory ? memory->peak_rss_bytes : 0};
 }
 
-static int put_json(void *user, const char *data, size_t size)
+static int shard_report_put_json(void *user, const char *data, size_t size)
 {
     message_put(user, data, size);
     return ((message *)user)->bad ? -1 : 0;
@@ -44,7 +44,7 @@ bool shard_send_report(sharded *s)
     prony_error error = {0};
     const prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
     const rank_figures figures = own_figures(s);
-    bool sent = prony_report_write(s->report, PRONY_FORMAT_JSON, &w, put_json, &text, &error) == PRONY_OK;
+    bool sent = prony_report_write(s->report, PRONY_FORMAT_JSON, &w, shard_report_put_json, &text, &error) == PRONY_OK;
     message_put(&m, &figures, sizeof figures);
     message_put_bytes(&m, text.data ? text.data : "", text.size);
     sent = sent && !m.bad && cluster_send(0, TAG_RESULT, &m, cluster_limit(s->o, HELLO_SECONDS));
@@ -54,7 +54,7 @@ bool shard_send_report(sharded *s)
     return sent;
 }
 
-static prony_rank_row make_row(const sharded *s, size_t stage)
+static prony_rank_row shard_report_make_row(const sharded *s, size_t stage)
 {
     const prony_shard_stage *row = &s->pipe.rows[stage];
     const rank_figures *f = &all.figures[stage];
@@ -130,7 +130,7 @@ int shard_join_reports(sharded *s)
     if (code == EXIT_DONE && !hear(s, count)) code = EXIT_FAILED;
     if (code == EXIT_DONE) {
         all.figures[0] = own_figures(s);
-        for (size_t i = 0; i < count; i++) rows[i] = make_row(s, i);
+        for (size_t i = 0; i < count; i++) rows[i] = shard_report_make_row(s, i);
         const prony_pipeline line = make_pipeline(s, rows, count);
         if (prony_report_join_stages(s->report, (const prony_report *const *)all.reports, rows, count, &line,
                                      s->pipe.samples_ns, s->pipe.sample_count,

@@ -25,7 +25,7 @@ static const char *choice_list(const option_row *row, char *text, size_t size)
 }
 
 /* The message for an invalid value: "--top needs a number from 1, got '0'". */
-static int refuse(const options *o, const option_row *row, const char *text)
+static int option_values_refuse(const options *o, const option_row *row, const char *text)
 {
     char choices[200];
     const char *many = row->type == OPTION_INTS ? "numbers" : "a number";
@@ -57,7 +57,7 @@ static void *add_item(const options *o, void *array, size_t *count, size_t size)
 }
 
 /* The number of the choice that `text` is, -1: none. */
-static int choice_of(const char *choices, const char *text, size_t length)
+static int option_values_choice_of(const char *choices, const char *text, size_t length)
 {
     const char *item;
     size_t size;
@@ -71,11 +71,11 @@ static int take_choices(const options *o, const option_row *row, const char *tex
     const char *rest = text, *item;
     *bits = 0;
     for (size_t length; (length = next_item(&rest, ',', &item));) {
-        const int choice = choice_of(row->choices, item, length);
-        if (choice < 0) return refuse(o, row, text);
+        const int choice = option_values_choice_of(row->choices, item, length);
+        if (choice < 0) return option_values_refuse(o, row, text);
         *bits |= 1U << choice;
     }
-    return *bits ? 0 : refuse(o, row, text);
+    return *bits ? 0 : option_values_refuse(o, row, text);
 }
 
 /* int64_t of the row's range; INT64_MAX has no double of its own. */
@@ -104,7 +104,7 @@ static int take_time(const options *o, const option_row *row, const char *text, 
     if (status == PRONY_OK) status = prony_metric_parse(prony_metrics_find(metrics, "latency"), text, &ns, NULL);
     prony_metrics_release(metrics);
     if (status == PRONY_OUT_OF_MEMORY) return option_values_no_memory(o);
-    if (status != PRONY_OK || !(ns >= row->least) || ns > most) return refuse(o, row, text);
+    if (status != PRONY_OK || !(ns >= row->least) || ns > most) return option_values_refuse(o, row, text);
     *out = (int64_t)ns;
     return 0;
 }
@@ -146,7 +146,7 @@ int option_take(options *o, const option_row *row, char *text)
         *(bool *)field = true;
         return 0;
     case OPTION_CHOICE:
-        if (choice_of(row->choices, text, strlen(text)) < 0) return refuse(o, row, text);
+        if (option_values_choice_of(row->choices, text, strlen(text)) < 0) return option_values_refuse(o, row, text);
         *(const char **)field = text;
         return 0;
     case OPTION_TEXT:
@@ -155,14 +155,16 @@ int option_take(options *o, const option_row *row, char *text)
     case OPTION_CHOICES:
         return take_choices(o, row, text, field);
     case OPTION_INT:
-        return parse_int(text, (int64_t)row->least, most_of(row), field) ? 0 : refuse(o, row, text);
+        return parse_int(text, (int64_t)row->least, most_of(row), field) ? 0 : option_values_refuse(o, row, text);
     case OPTION_INTS:
-        return int_list_parse(field, text, (int64_t)row->least, most_of(row), NULL) ? 0 : refuse(o, row, text);
+        return int_list_parse(field, text, (int64_t)row->least, most_of(row), NULL)
+                   ? 0
+                   : option_values_refuse(o, row, text);
     case OPTION_NUMBER:
     case OPTION_PERCENT:
-        return read_double(row, text, field) ? 0 : refuse(o, row, text);
+        return read_double(row, text, field) ? 0 : option_values_refuse(o, row, text);
     case OPTION_SECONDS:
-        return parse_duration(text, field) ? 0 : refuse(o, row, text);
+        return parse_duration(text, field) ? 0 : option_values_refuse(o, row, text);
     case OPTION_TIME:
         return take_time(o, row, text, field, 86400e9);
     case OPTION_TEXTS:
@@ -190,7 +192,7 @@ int options_begin(options *o, const command_row *command)
 static int take_threads(options *o, const option_row *row, const char *text, int automatic)
 {
     int64_t value = automatic;
-    if (strcmp(text, "auto") != 0 && !parse_int(text, 1, 1024, &value)) return refuse(o, row, text);
+    if (strcmp(text, "auto") != 0 && !parse_int(text, 1, 1024, &value)) return option_values_refuse(o, row, text);
     *(int *)(void *)((char *)o + row->field) = (int)value;
     return 0;
 }
@@ -207,7 +209,7 @@ int parse_workers(options *o, const option_row *row, char *text)
 
 int parse_thread_list(options *o, const option_row *row, char *text)
 {
-    if (!int_list_parse(&o->threads.intra_ops, text, 1, 1024, "auto")) return refuse(o, row, text);
+    if (!int_list_parse(&o->threads.intra_ops, text, 1, 1024, "auto")) return option_values_refuse(o, row, text);
     o->threads.intra_op = (int)o->threads.intra_ops.values[0];
     return 0;
 }
@@ -215,7 +217,7 @@ int parse_thread_list(options *o, const option_row *row, char *text)
 int parse_worker_list(options *o, const option_row *row, char *text)
 {
     int_list *list = &o->threads.inter_ops;
-    if (!int_list_parse(list, text, 1, 1024, "auto")) return refuse(o, row, text);
+    if (!int_list_parse(list, text, 1, 1024, "auto")) return option_values_refuse(o, row, text);
     for (size_t i = 0; i < list->count; i++)
         if (list->values[i] == 0) list->values[i] = PRONY_INTER_OP_AUTO;
     o->threads.inter_op = (int)list->values[0];
@@ -224,7 +226,7 @@ int parse_worker_list(options *o, const option_row *row, char *text)
 
 int parse_batches(options *o, const option_row *row, char *text)
 {
-    if (!int_list_parse(&o->model.batches, text, 1, INT64_MAX, NULL)) return refuse(o, row, text);
+    if (!int_list_parse(&o->model.batches, text, 1, INT64_MAX, NULL)) return option_values_refuse(o, row, text);
     o->model.batch = o->model.batches.values[0];
     return 0;
 }
@@ -265,7 +267,7 @@ int parse_named_shape(options *o, const option_row *row, char *text)
 int parse_input(options *o, const option_row *row, char *text)
 {
     char *file = cut_name(text);
-    if (!file) return refuse(o, row, text);
+    if (!file) return option_values_refuse(o, row, text);
     named_file *input = add_item(o, &o->model.inputs, &o->model.input_count, sizeof *input);
     if (!input) return EXIT_FAILED;
     *input = (named_file){text, file};
@@ -297,8 +299,8 @@ int parse_against(options *o, const option_row *row, char *text)
 int parse_filter(options *o, const option_row *row, char *text)
 {
     o->shown.filter = text;
-    if (strchr(text, '=') && choice_of(row->choices, text, strcspn(text, "=")) >= 0) return 0;
-    return refuse(o, row, text);
+    if (strchr(text, '=') && option_values_choice_of(row->choices, text, strcspn(text, "=")) >= 0) return 0;
+    return option_values_refuse(o, row, text);
 }
 
 int parse_metrics(options *o, const option_row *row, char *text)
@@ -344,7 +346,8 @@ int parse_graph(options *o, const option_row *row, char *text)
 int parse_chart(options *o, const option_row *row, char *text)
 {
     char *file = cut_name(text);
-    if (file && choice_of(row->choices, text, strlen(text)) >= 0) return add_export(o, PRONY_FORMAT_SVG, text, file);
+    if (file && option_values_choice_of(row->choices, text, strlen(text)) >= 0)
+        return add_export(o, PRONY_FORMAT_SVG, text, file);
     char charts[200];
     return usage(o, file ? "--svg: unknown chart '%s'; wanted %s" : "--svg needs CHART=FILE, got '%s'; charts: %s",
                  text, choice_list(row, charts, sizeof charts));

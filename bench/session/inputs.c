@@ -213,7 +213,7 @@ static void put_dim_option(const prony_free_dim *dim, int64_t value)
     free(word);
 }
 
-static void put_rows(const prony_free_dim *rows, size_t count)
+static void inputs_put_rows(const prony_free_dim *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         fputs("  ", stderr);
@@ -266,7 +266,7 @@ int report_session_error(const options *o, prony_model *model, const prony_error
     fail(o, "%s leaves %zu dimension%s of its inputs free, and gives no sizes for them", o->arguments[0], open,
          open == 1 ? "" : "s");
     for (size_t i = 0; i < prony_model_input_count(model); i++) inputs_put_port(prony_model_input(model, i));
-    put_rows(rows, count);
+    inputs_put_rows(rows, count);
     put_example(o, rows, count);
     prony_rows_release(rows);
     return EXIT_FAILED;

@@ -26,7 +26,7 @@ void prn_node_reads(const prn_program *program, const prn_node_def *node, void (
 
 /* ---- what crosses the border ---- */
 
-static void mark(void *user, uint32_t value)
+static void stage_mark(void *user, uint32_t value)
 {
     ((bool *)user)[value] = true;
 }
@@ -34,7 +34,7 @@ static void mark(void *user, uint32_t value)
 static void mark_reads(const prn_program *program, uint32_t first, uint32_t end, bool *reads)
 {
     for (uint32_t n = first; n < end; n++)
-        if (!program->nodes[n]->dead) prn_node_reads(program, program->nodes[n], mark, reads);
+        if (!program->nodes[n]->dead) prn_node_reads(program, program->nodes[n], stage_mark, reads);
 }
 
 /* Fills the border from what is read before, inside of and behind the stage. Invariant: both lists are functions of the

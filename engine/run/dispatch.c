@@ -283,7 +283,7 @@ static uint32_t library_calls(uint64_t all_before, uint64_t own_before)
 }
 
 /* Lets the pool's threads write their shares of step `s`, if the trace has room. */
-static void watch_threads(const prn_trace *trace, uint32_t s)
+static void dispatch_watch_threads(const prn_trace *trace, uint32_t s)
 {
     bool room = s < trace->share_steps;
     prn_thread_pool_watch(room ? &trace->shares[s * (size_t)trace->members] : NULL, room ? trace->members : 0);
@@ -294,7 +294,7 @@ static prony_status dispatch_run_stamped(prn_plan *plan, prn_trace *trace, prony
     trace->count = 0;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         uint64_t all = 0, own = prn_heap_calls();
-        if (trace->shares) watch_threads(trace, s);
+        if (trace->shares) dispatch_watch_threads(trace, s);
         (void)prn_all_heap_calls(&all);
         if (trace->watch) trace->watch(trace->watch_user, s, false);
         int64_t start = prn_now_ns();

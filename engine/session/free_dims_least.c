@@ -96,7 +96,7 @@ static bool works_on_elements(const char *op)
     return is_one_of(op, names);
 }
 
-static int64_t number_at(const prn_attr *list, int i, int64_t otherwise)
+static int64_t free_dims_least_number_at(const prn_attr *list, int i, int64_t otherwise)
 {
     return list && i >= 0 && (size_t)i < list->count && list->ints ? list->ints[i] : otherwise;
 }
@@ -126,8 +126,9 @@ static void add_window(const prn_graph *graph, const prn_model_node *node, const
                    *padding = prn_attr_find(&node->attributes, "auto_pad");
     const bool same = padding && padding->s.data && strncmp(padding->s.data, "SAME", 4) == 0;
     for (int k = 0; k < axes; k++) {
-        const int64_t stride = number_at(strides, k, 1), dilation = number_at(dilations, k, 1),
-                      padded = number_at(pads, k, 0) + number_at(pads, axes + k, 0);
+        const int64_t stride = free_dims_least_number_at(strides, k, 1),
+                      dilation = free_dims_least_number_at(dilations, k, 1),
+                      padded = free_dims_least_number_at(pads, k, 0) + free_dims_least_number_at(pads, axes + k, 0);
         if (kernel[k] < 1 || kernel[k] > MOST_NEED || stride < 1 || stride > MOST_NEED || dilation < 1 ||
             dilation > MOST_NEED)
             continue;

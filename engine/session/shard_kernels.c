@@ -21,7 +21,7 @@ static uint64_t add_layout(uint64_t hash, const prony_value *value)
     return (hash ^ (value ? value->layout + 1u : 0u)) * 0x100000001b3u; /* FNV-1a */
 }
 
-static kernel_choice choice_of(const prn_step *step)
+static kernel_choice shard_kernels_choice_of(const prn_step *step)
 {
     kernel_choice choice = {step->kernel, 0xcbf29ce484222325u};
     for (uint32_t i = 0; i < step->context.input_count; i++)
@@ -54,13 +54,13 @@ static prony_status plan_kernels(const prony_shard_plan *plan, prn_program *prog
     for (size_t s = 0; s < made->step_count; s++) {
         const prn_step *step = made->steps[s];
         for (uint32_t k = 0; k < step->node->output_count; k++)
-            if (step->node->outputs[k] < out->count) out->of[step->node->outputs[k]] = choice_of(step);
+            if (step->node->outputs[k] < out->count) out->of[step->node->outputs[k]] = shard_kernels_choice_of(step);
     }
     prn_plan_release(made);
     return PRONY_OK;
 }
 
-static prony_status narrow(const prony_shard_plan *plan, size_t s, prn_program **out, prony_error *error)
+static prony_status shard_kernels_narrow(const prony_shard_plan *plan, size_t s, prn_program **out, prony_error *error)
 {
     prony_model *stage = NULL;
     PRN_TRY(prn_stage_create(&stage, plan->model, plan->inputs, plan->input_count, plan->program,
@@ -72,7 +72,7 @@ static prony_status narrow(const prony_shard_plan *plan, size_t s, prn_program *
 }
 
 /* The cut that is nearer to the first operator whose kernel differs. */
-static size_t blame(const prony_shard_plan *plan, size_t s, uint32_t node)
+static size_t shard_kernels_blame(const prony_shard_plan *plan, size_t s, uint32_t node)
 {
     const size_t before = plan->chosen[s], behind = plan->chosen[s + 1];
     const uint32_t from = plan->cuts[before].node, to = plan->cuts[behind].node;
@@ -86,7 +86,7 @@ static prony_status check_stage(const prony_shard_plan *plan, size_t s, const ke
 {
     prn_program *program = NULL;
     kernel_list own = {0};
-    prony_status status = narrow(plan, s, &program, error);
+    prony_status status = shard_kernels_narrow(plan, s, &program, error);
     if (status == PRONY_OK) status = plan_kernels(plan, program, &own, error);
     for (uint32_t n = plan->cuts[plan->chosen[s]].node;
          status == PRONY_OK && !*refused && n < plan->cuts[plan->chosen[s + 1]].node; n++) {
@@ -94,7 +94,7 @@ static prony_status check_stage(const prony_shard_plan *plan, size_t s, const ke
         for (uint32_t k = 0; !node->dead && k < node->output_count; k++) {
             const uint32_t value = node->outputs[k];
             if (value == PRN_NO_VALUE || same_choice(&own.of[value], &whole->of[value])) continue;
-            *refused = blame(plan, s, n);
+            *refused = shard_kernels_blame(plan, s, n);
             break;
         }
     }

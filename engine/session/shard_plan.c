@@ -151,7 +151,7 @@ static prony_status find_sendable(prony_shard_plan *plan, bool *sendable, prony_
     return room ? PRONY_OK : prn_no_memory(error);
 }
 
-static uint64_t value_bytes(const prn_program *program, uint32_t value)
+static uint64_t shard_plan_value_bytes(const prn_program *program, uint32_t value)
 {
     const size_t bytes = prn_value_bytes(&program->values[value]->info);
     return bytes == SIZE_MAX ? 0 : bytes;
@@ -163,11 +163,11 @@ typedef struct crossing {
     uint32_t begin_bad, end_bad;
 } crossing;
 
-static void add_values(const prony_shard_plan *plan, const bool *sendable, crossing *at)
+static void shard_plan_add_values(const prony_shard_plan *plan, const bool *sendable, crossing *at)
 {
     for (uint32_t v = 0; v < plan->program->value_count; v++) {
         if (!plan->maker[v] || !plan->last_read[v] || plan->last_read[v] <= plan->maker[v]) continue;
-        const uint64_t bytes = value_bytes(plan->program, v);
+        const uint64_t bytes = shard_plan_value_bytes(plan->program, v);
         at[plan->maker[v] - 1].begin_bytes += bytes;
         at[plan->last_read[v] - 1].end_bytes += bytes;
         at[plan->maker[v] - 1].begin_bad += !sendable[v];
@@ -222,7 +222,7 @@ static prony_status find_positions(prony_shard_plan *plan, const prony_shard_opt
     crossing *at = prn_calloc(p->node_count + 1, sizeof *at);
     prony_status status = sendable && at ? find_sendable(plan, sendable, error) : prn_no_memory(error);
     if (status == PRONY_OK) {
-        add_values(plan, sendable, at);
+        shard_plan_add_values(plan, sendable, at);
         status = fill_positions(plan, o, at, error);
     }
     prn_free(sendable);
@@ -307,7 +307,7 @@ static prony_status place_given(const prony_shard_plan *plan, const char *name, 
         plan->model->file->name, name);
 }
 
-static prony_status take_given(prony_shard_plan *plan, const prony_shard_options *o, prony_error *error)
+static prony_status shard_plan_take_given(prony_shard_plan *plan, const prony_shard_options *o, prony_error *error)
 {
     if (o->cut_count + 1 != plan->stage_count)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%zu stages need %zu cuts, and %zu are given", plan->stage_count,
@@ -332,7 +332,7 @@ static prony_status choose_checked(prony_shard_plan *plan, const prony_shard_opt
     if (plan->stage_count > plan->places + 1) return too_few(plan, plan->stage_count, error);
     for (int attempt = 0; attempt < MOST_ATTEMPTS; attempt++) {
         size_t refused = 0;
-        PRN_TRY(o->cut_count ? take_given(plan, o, error) : choose(plan, o, error));
+        PRN_TRY(o->cut_count ? shard_plan_take_given(plan, o, error) : choose(plan, o, error));
         if (plan->stage_count == 1) return PRONY_OK;
         PRN_TRY(prn_shard_check_kernels(plan, &refused, error));
         if (!refused) return PRONY_OK;

@@ -67,7 +67,8 @@ static uint32_t output_of(const prn_stage_border *border, uint32_t value)
 }
 
 /* Inputs and outputs of stage s. `borders` are those of all stages. */
-static prony_status fill_ports(prony_shard_plan *plan, size_t s, const prn_stage_border *borders, prony_error *error)
+static prony_status shard_stages_fill_ports(prony_shard_plan *plan, size_t s, const prn_stage_border *borders,
+                                            prony_error *error)
 {
     prony_shard_stage *row = &plan->stages[s];
     const prn_stage_border *b = &borders[s];
@@ -152,7 +153,7 @@ prony_status prn_shard_fill_stages(prony_shard_plan *plan, const prony_shard_opt
         PRN_TRY(prn_stage_create(&plan->models[s], plan->model, plan->inputs, plan->input_count, plan->program, first,
                                  end, error));
     }
-    for (size_t s = 0; s < count; s++) PRN_TRY(fill_ports(plan, s, borders, error));
+    for (size_t s = 0; s < count; s++) PRN_TRY(shard_stages_fill_ports(plan, s, borders, error));
     for (size_t s = 0; s < count; s++) fill_costs(plan, s);
     hash_stages(plan);
     return PRONY_OK;

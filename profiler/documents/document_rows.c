@@ -84,7 +84,7 @@ typedef struct ordered_row {
     size_t index;
 } ordered_row;
 
-static int by_weight(const void *left, const void *right)
+static int document_rows_by_weight(const void *left, const void *right)
 {
     const ordered_row *a = left, *b = right;
     if (a->weight > b->weight || a->weight < b->weight) return a->weight > b->weight ? -1 : 1;
@@ -105,7 +105,7 @@ static bool document_sort(prn_document *d, const char *order, prn_document_rows 
             prn_document_number(d, out->rows[i], order, &weight);
         list[i] = (ordered_row){out->rows[i], fabs(weight), i};
     }
-    qsort(list, out->count, sizeof *list, by_weight);
+    qsort(list, out->count, sizeof *list, document_rows_by_weight);
     for (size_t i = 0; i < out->count; i++) out->rows[i] = list[i].row;
     prn_free(list);
     return true;

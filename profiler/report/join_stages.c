@@ -82,7 +82,7 @@ static void fill_shares(prony_report *into, int64_t micro_batches)
     }
 }
 
-static void add_memory(prony_memory_report *to, const prony_memory_report *from)
+static void join_stages_add_memory(prony_memory_report *to, const prony_memory_report *from)
 {
     to->packed_weight_bytes += from->packed_weight_bytes;
     to->planned_bytes += from->planned_bytes;
@@ -155,7 +155,7 @@ static prony_status join_rows(prony_report *into, const prony_report *const *oth
         for (size_t o = 0; o < others[s]->operator_count; o++, at++)
             if (!take_operator(into, &rows[at], &others[s]->operators[o], (uint32_t)at)) return prn_no_memory(error);
         take_layers(into, others[s], (uint32_t)first);
-        add_memory(&into->memory, &others[s]->memory);
+        join_stages_add_memory(&into->memory, &others[s]->memory);
     }
     into->operators = rows;
     into->operator_count = total;
@@ -186,8 +186,8 @@ static prony_status join_ranks(prony_report *into, const prony_rank_row *rows, s
     return into->pipeline.basis ? PRONY_OK : prn_no_memory(error);
 }
 
-static prony_status hash_outputs(prony_report *into, const prony_value *const *outputs, size_t count,
-                                 prony_error *error)
+static prony_status join_stages_hash_outputs(prony_report *into, const prony_value *const *outputs, size_t count,
+                                             prony_error *error)
 {
     prn_sha256 hash;
     char *text = prn_bump_alloc(&into->pool, 65, 1);
@@ -235,7 +235,7 @@ prony_status prony_report_join_stages(prony_report *into, const prony_report *co
     PRN_TRY(prn_report_fill_totals(into, error));
     PRN_TRY(prn_report_fill_modules(into, error));
     into->pipeline.measured_step_ns = into->latency.median_ns;
-    return output_count ? hash_outputs(into, outputs, output_count, error) : PRONY_OK;
+    return output_count ? join_stages_hash_outputs(into, outputs, output_count, error) : PRONY_OK;
 }
 
 const prony_rank_row *prony_report_ranks(const prony_report *report, size_t *count)

@@ -68,5 +68,5 @@ def test_against_another_runtime(digits, samples):
     assert abs(report.metrics["output_error"] * (value.max() - value.min()) - 1e-3) < 1e-5
     with pytest.raises(prony.ShapeMismatch):
         prony.profile(digits, runs=2, against={key: value[:1, :2] for key, value in outputs.items()})
-    with pytest.raises(prony.InvalidArgument, match="no output 'other'"):
+    with pytest.raises(prony.InvalidArgument, match="unknown output 'other'"):
         prony.profile(digits, runs=2, against={"other": value})

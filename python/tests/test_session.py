@@ -149,7 +149,7 @@ def test_output_whose_shape_the_run_tells():
         assert y.dtype == np.int64 and y.tolist() == [np.flatnonzero(values).tolist()]
     into = np.empty((1, 2), np.int64)
     assert session.run({"x": np.float32([3, 0, 3])}, into={"y": into})["y"].tolist() == [[0, 2]]
-    with pytest.raises(prony.OutOfRange, match="output 'y' has 24 bytes; 16 are bound"):
+    with pytest.raises(prony.OutOfRange, match="output 'y' has 24 bytes, but 16 are bound"):
         session.run({"x": np.float32([3, 3, 3])}, into={"y": into})
 
 

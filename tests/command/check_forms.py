@@ -331,7 +331,7 @@ class Forms(unittest.TestCase):
     def test_one_form_on_stdout(self):
         code, output, error = run("profile", "-r", 3, "--json", "-", "--csv", "-")
         self.assertEqual((code, output), (USAGE, ""))
-        self.assertIn("one form only", error)
+        self.assertIn("only one export can go there", error)
         code, output, _ = run("profile", "-r", 3, "--folded", "-", "--html", self.path("beside.html"))
         self.assertEqual(code, DONE)
         self.assertTrue(output.startswith("digits (embedded);"))

@@ -189,7 +189,7 @@ static void test_failures_of_prepare(void **state)
     } cases[] = {
         {{.status = PRONY_LIMIT}, PRONY_LIMIT, "the weight is too heavy"},
         {{.status = PRONY_UNSUPPORTED}, PRONY_UNSUPPORTED, "prepare function failed without a message"},
-        {{.status = (prony_status)77}, PRONY_INTERNAL, "prepare function failed with status 77"},
+        {{.status = (prony_status)77}, PRONY_INTERNAL, "prepare function returned an invalid status (77)"},
         {{.scratch_bytes = SIZE_MAX}, PRONY_LIMIT, ""},
         {{.scratch_bytes = SIZE_MAX / 2}, PRONY_LIMIT, ""},
     };
