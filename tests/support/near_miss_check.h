@@ -7,7 +7,8 @@
  *
  * Three differences are accepted, the first two as the contract states them to users:
  *   - Beyond 2^104 a rewrite that moves a scale or a constant across a product may overflow. Such a rewrite must have
- *     fired: a graph of large numbers that only other rewrites changed is as finite as before.
+ *     fired: a graph of large numbers that only other rewrites changed is as finite as before. A partial sum may
+ *     overflow to either side, so that an element beyond 2^104 may be anything, such as 0 behind a Relu.
  *   - Convolutions that are added and become one give an infinity for an infinite input where inf - inf is NaN, with
  *     its consequences (0 behind a Relu). Binding cannot know that an input will be infinite. A graph without an
  *     infinity has no such difference.
