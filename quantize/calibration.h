@@ -1,5 +1,5 @@
-/* What calibration found: for each value that is stored in 8 bits, the range that was seen and the scale and zero point
- * that follow from it; and the file that keeps it, "prony.calibration/1". */
+/* Results of calibration: for each value stored in 8 bits, the range seen, and the scale and zero point that follow
+ * from it; and the file that keeps them, "prony.calibration/1". */
 #ifndef PRN_QUANTIZE_CALIBRATION_H
 #define PRN_QUANTIZE_CALIBRATION_H
 

@@ -1,5 +1,5 @@
-/* What each node of a graph could be; see quantize_plan.h. Invariant: a node that another one takes along (norm_of,
- * clamp_of) has that one alone as its operand's producer, and nobody else reads the value between them. */
+/* The kind that each node of a graph could have; see quantize_plan.h. Invariant: a node that another one takes along
+ * (norm_of, clamp_of) reads that node's result, and no other node reads it. */
 #include "quantize/quantize_plan.h"
 
 #include "base/shape.h"
@@ -47,7 +47,7 @@ static bool rest_is_constant(const prn_quant_plan *plan, const prn_model_node *n
     return true;
 }
 
-/* The one node that reads a value which nobody else may see; PRN_QUANT_NONE: there is none. */
+/* The only reader of a value that is not a graph output; PRN_QUANT_NONE: not exactly one. */
 static size_t only_reader(const prn_quant_plan *plan, const char *name)
 {
     const prn_quant_value *v = prn_quant_value_of(plan, name);
@@ -163,8 +163,8 @@ static bool quantize_kinds_is_scalar(const prn_quant_plan *plan, const char *nam
     return !*name || (v && v->constant && prn_shape_known(&v->info.shape) && prony_shape_numel(&v->info.shape) == 1);
 }
 
-/* What rewriting computes by a table (engine/rewrites/quantized_map.c); Relu and Clip are taken along where they can
- * be. */
+/* Functions that rewriting computes by a table (engine/rewrites/quantized_map.c); Relu and Clip are taken along if
+ * possible. */
 static bool is_elementwise(const prn_quant_plan *plan, const prn_model_node *node)
 {
     static const char *const names[] = {
@@ -195,7 +195,7 @@ static bool is_biased_product(const prn_quant_plan *plan, const prn_model_node *
     return false;
 }
 
-/* Whether the Relu or Clip bounds what a contraction, sum or product in front of it stores. */
+/* true: the Relu or Clip bounds the stored result of a contraction, sum or product before it. */
 static bool bounds_another(const prn_quant_plan *plan, const prn_model_node *node)
 {
     static const char *const names[] = {"Conv", "ConvTranspose", "BatchNormalization", "Gemm", "MatMul"};
@@ -220,7 +220,7 @@ static bool quantize_kinds_is_part(const function *f, size_t n)
     return false;
 }
 
-/* Whether nobody but nodes of the function reads the value. */
+/* true: only nodes of the function read the value. */
 static bool quantize_kinds_is_inside(const function *f, const prn_quant_value *v)
 {
     bool inside = !v->outside && v->use_count > 0;
@@ -228,7 +228,7 @@ static bool quantize_kinds_is_inside(const function *f, const prn_quant_value *v
     return inside;
 }
 
-/* Adds the makers of what its nodes read, where nobody else needs them. Returns whether there was one. */
+/* Adds the producers of its nodes' operands that no other node reads. true: it added one. */
 static bool quantize_kinds_grow(const prn_quant_plan *plan, function *f)
 {
     const size_t before = f->count;
@@ -253,7 +253,7 @@ static bool is_made_inside(const prn_quant_plan *plan, const function *f, size_t
     return plan->values[v].producer != PRN_QUANT_NONE && quantize_kinds_is_part(f, plan->values[v].producer);
 }
 
-/* The one value that its nodes read from outside. false: there is none, or there are several. */
+/* The one value that its nodes read from outside. false: they read no value from outside, or several. */
 static bool find_root(const prn_quant_plan *plan, function *f)
 {
     f->root = PRN_QUANT_NONE;
@@ -282,7 +282,7 @@ static void find_function(prn_quant_plan *plan, size_t last)
     for (size_t k = 0; k < f.count; k++) plan->nodes[f.nodes[k]].map_of = last;
 }
 
-/* The one node that reads a value which nobody else may see, at whatever place; PRN_QUANT_NONE: there is none. */
+/* The only reader of a value that is not a graph output, as any of its inputs; PRN_QUANT_NONE: not exactly one. */
 static size_t sole_reader(const prn_quant_plan *plan, const char *name)
 {
     const prn_quant_value *v = prn_quant_value_of(plan, name);

@@ -1,5 +1,5 @@
-/* Names, values and uses of a graph, and which of its nodes are quantized; see the header. What a node could be is
- * found by quantize_kinds.c. */
+/* Names, values and uses of a graph, and which of its nodes are quantized; see the header. quantize_kinds.c
+ * finds the kinds. */
 #include "quantize/quantize_plan.h"
 
 #include <string.h>
@@ -153,7 +153,7 @@ static bool is_read_by_codes(const prn_quant_plan *plan, const prn_quant_value *
     return false;
 }
 
-/* Whether what is no contraction stands between quantized nodes. */
+/* true: a node that is not a contraction stands between quantized nodes. */
 static bool is_between(const prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];

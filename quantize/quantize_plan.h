@@ -1,6 +1,6 @@
-/* Which nodes of a float model compute on codes of 8 bits, and which values are stored so.
+/* The nodes of a float model that compute on 8-bit codes, and the values stored as such codes.
  *
- *   kinds       what a node could be: a contraction with constant weights, a sum, a product, an average, a move, a function
+ *   kinds       the kind that a node could have: a contraction with constant weights, a sum, a product, an average, a move, a function
  *               of each element
  *   quantized   contractions, but for those that are to stay in float; the others where they stand between quantized nodes
  *   coded       values that a quantized node reads or makes: stored as (code - zero) scale
@@ -77,20 +77,20 @@ typedef struct prn_quant_plan {
     prn_quant_node *nodes; /* as the graph's */
 } prn_quant_plan;
 
-/* `types` is a static bind of the model's main graph. What could be quantized; nothing is yet. */
+/* `types` is a static bind of the model's main graph. Finds the nodes that could be quantized; none is yet. */
 PRN_MUST_USE prony_status prn_quant_plan_make(prn_quant_plan *plan, const prony_model *model, const prn_program *types,
                                               prony_error *error);
 void prn_quant_plan_release(prn_quant_plan *plan);
 /* Decides what is quantized and coded, by `kept` of the nodes. May be called again. */
 void prn_quant_plan_resolve(prn_quant_plan *plan);
 
-/* PRN_QUANT_NONE: there is none of that name. */
+/* PRN_QUANT_NONE: no value has that name. */
 size_t prn_quant_value_find(const prn_quant_plan *plan, const char *name);
-/* Fills kinds, results and what is taken along, of all nodes; values and uses are there (quantize_kinds.c). */
+/* Fills kinds, results and taken-along nodes of all nodes; values and uses must be filled (quantize_kinds.c). */
 void prn_quant_classify(prn_quant_plan *plan);
 /* An operator of ai.onnx. */
 bool prn_quant_is_op(const prn_model_node *node, const char *name);
-/* NULL: there is none of that name. */
+/* NULL: no value has that name. */
 prn_quant_value *prn_quant_value_of(const prn_quant_plan *plan, const char *name);
 bool prn_quant_is_contraction(const prn_quant_node *node);
 /* The constant that an Add behind a product of `channels` columns adds to every row; NULL: it is something else. */

@@ -151,7 +151,7 @@ static prony_status put_pair(writer *w, size_t v, const char *from, const char *
     return PRONY_OK;
 }
 
-/* What a quantized node reads in the place of an activation. */
+/* The name that a quantized node reads instead of an activation. */
 static prony_status read_stored(writer *w, const char *name, const char **out)
 {
     const size_t v = prn_quant_value_find(w->plan, name);
@@ -164,7 +164,7 @@ static prony_status read_stored(writer *w, const char *name, const char **out)
     return PRONY_OK;
 }
 
-/* What a quantized node calls its result before it is stored; NULL: no memory. */
+/* The name of a quantized node's result before it is stored; NULL: out of memory. */
 static const char *raw_name(writer *w, size_t v)
 {
     return new_name(w, w->plan->values[v].name, "_float");
@@ -370,7 +370,7 @@ static prony_status put_weight(writer *w, const prn_field *field, prn_wire messa
     return PRONY_OK;
 }
 
-/* Whether the graph still has the value: inner ones of folded nodes are gone. */
+/* true: the graph still has the value; inner values of folded nodes are gone. */
 static bool quantize_write_is_there(const writer *w, size_t v)
 {
     if (v == PRN_QUANT_NONE) return false;
