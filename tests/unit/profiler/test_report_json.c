@@ -182,6 +182,44 @@ static void add_subgraph(prony_report *r)
     r->modules[0].nested_layers = 1;
 }
 
+/* Two ranks of a sharded run. */
+static void add_ranks(prony_report *r)
+{
+    static const uint32_t first[] = {0, 1}, second[] = {2};
+    prony_rank_row *ranks = sample_alloc(r, 2, sizeof *ranks);
+    ranks[0] = (prony_rank_row){.node = "n01",
+                                .layers = first,
+                                .layer_count = 2,
+                                .weight_bytes = 4096,
+                                .arena_bytes = 8192,
+                                .peak_rss_bytes = 1 << 20,
+                                .time_ns = 900,
+                                .waiting_ns = 100,
+                                .sent_bytes = 256,
+                                .sent_bytes_per_second = 1e9,
+                                .predicted_ns = 950};
+    ranks[1] = ranks[0];
+    ranks[1].rank = ranks[1].stage = 1;
+    ranks[1].node = "n02";
+    ranks[1].layers = second;
+    ranks[1].layer_count = 1;
+    ranks[1].sent_bytes = 0;
+    ranks[1].received_bytes = 256;
+    ranks[1].clock_offset_ns = -40;
+    ranks[1].clock_error_ns = 5;
+    r->ranks = ranks;
+    r->rank_count = 2;
+    r->has_pipeline = true;
+    r->pipeline = (prony_pipeline){.stages = 2,
+                                   .micro_batches = 4,
+                                   .bubble_share = 0.2,
+                                   .predicted_step_ns = 1000,
+                                   .measured_step_ns = 1100,
+                                   .basis = "analytic cost",
+                                   .link_latency_ns = 2000,
+                                   .link_bytes_per_second = 1e9};
+}
+
 static void test_schema_and_documentation(void **state)
 {
     (void)state;
@@ -200,6 +238,7 @@ static void test_schema_and_documentation(void **state)
     r.config.background_threads = 2;
     r.roof.busy = true;
     add_subgraph(&r);
+    add_ranks(&r);
     sample_add_accuracy(&r);
     sample_add_tuning(&r);
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
