@@ -101,6 +101,13 @@ static int64_t free_dims_least_number_at(const prn_attr *list, int i, int64_t ot
     return list && i >= 0 && (size_t)i < list->count && list->ints ? list->ints[i] : otherwise;
 }
 
+/* The padding on one side; 0 if it is beyond reason. */
+static int64_t pad_at(const prn_attr *pads, int i)
+{
+    const int64_t pad = free_dims_least_number_at(pads, i, 0);
+    return pad > 0 && pad < MOST_NEED ? pad : 0;
+}
+
 /* Extents of a window along the axes behind the first two: the attribute, else those of the weight. */
 static int window_extents(const prn_graph *graph, const prn_model_node *node, int64_t *out)
 {
@@ -128,12 +135,11 @@ static void add_window(const prn_graph *graph, const prn_model_node *node, const
     for (int k = 0; k < axes; k++) {
         const int64_t stride = free_dims_least_number_at(strides, k, 1),
                       dilation = free_dims_least_number_at(dilations, k, 1),
-                      padded = free_dims_least_number_at(pads, k, 0) + free_dims_least_number_at(pads, axes + k, 0);
+                      padded = pad_at(pads, k) + pad_at(pads, axes + k);
         if (kernel[k] < 1 || kernel[k] > MOST_NEED || stride < 1 || stride > MOST_NEED || dilation < 1 ||
             dilation > MOST_NEED)
             continue;
-        const int64_t window =
-            same ? 1 : (kernel[k] - 1) * dilation + 1 - (padded > 0 && padded < MOST_NEED ? padded : 0);
+        const int64_t window = same ? 1 : (kernel[k] - 1) * dilation + 1 - padded;
         raise_need(in, k + 2, (out->of[k + 2] - 1) * stride + window, false);
     }
 }

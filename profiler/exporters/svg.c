@@ -97,7 +97,7 @@ void prn_svg_text(prn_out *out, double x, double y, prn_anchor anchor, double si
 
 int prn_svg_columns(double size, double width)
 {
-    return width > 0 ? (int)(width / (size * CHARACTER_WIDTH)) : 0;
+    return width > 0 ? (int)fmin(width / (size * CHARACTER_WIDTH), INT16_MAX) : 0; /* times of a file may be any */
 }
 
 void prn_svg_text_fit(prn_out *out, double x, double y, prn_anchor anchor, double size, const char *color,
