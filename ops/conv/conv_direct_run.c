@@ -1,7 +1,6 @@
 /* conv_f32_direct's run: tasks, passes, tiles (conv_direct.c has the drawing). */
 #include "base/integers.h"
 #include "base/threads/parallel.h"
-#include "ops/kernels/copy/broadcast.h"
 #include "base/threads/cancel.h"
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_direct_plan.h"
@@ -216,6 +215,7 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
         tile.weights = packed + from * per_block;
         tile.start = from ? NULL : bias;
         tile.clamped = plan->end.clamped && !left;
+        tile.used_lanes = !left && piece->first_block + piece->blocks == plan->blocks ? conv->out_channels % lanes : 0;
         tile.next = tile.weights + tile.in_blocks * per_block;
         run_pass(job, plan, piece, &tile, reads, lines_to_fetch(plan, piece, left, per_block));
     }
@@ -275,6 +275,5 @@ prony_status prn_conv_direct_run(const prony_context *context)
     prn_parallel_tasks(context->threads, state->tasks, conv_direct_run_task, &job);
     if (plan->spread && prn_direct_has_rest(&plan->end))
         prn_parallel_tasks(context->threads, plan->conv.batch * plan->blocks, conv_direct_run_finish_plane, &job);
-    prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }

@@ -32,6 +32,7 @@
 #define ADDRESSES(positions) ((positions) < 8 ? (positions) : 8)
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef int32_t mask __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
 static inline vec conv_direct_simd_splat(float x)
 {
@@ -46,8 +47,6 @@ static inline vec conv_direct_simd_splat(float x)
 #define AT_LEAST(bound, x) (vec) _mm256_max_ps((__m256)(bound), (__m256)(x))
 #define AT_MOST(bound, x) (vec) _mm256_min_ps((__m256)(bound), (__m256)(x))
 #else
-typedef int32_t mask __attribute__((vector_size(LANES * sizeof(float))));
-
 static inline vec conv_direct_simd_bounded(mask where, vec yes, vec no)
 {
     return (vec)((where & (mask)yes) | (~where & (mask)no));
@@ -258,6 +257,24 @@ static inline __attribute__((always_inline)) void conv_direct_simd_clamp(sums su
     }
 }
 
+/* Ones, then zeros: LANES of them from LANES - used on are the mask of the first `used` lanes. */
+static const int32_t ones_and_zeros[2 * LANES] = {
+#if LANES == 16
+    -1, -1, -1, -1, -1, -1, -1, -1,
+#endif
+#if LANES >= 8
+    -1, -1, -1, -1,
+#endif
+    -1, -1, -1, -1};
+
+static inline __attribute__((always_inline)) void clear_unused(sums sum, const int64_t used, const int blocks,
+                                                               const int positions)
+{
+    const mask kept = *(const mask *)(ones_and_zeros + LANES - used);
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) sum[blocks - 1][p] = (vec)((mask)sum[blocks - 1][p] & kept);
+}
+
 /* A register tile: blocks of output channels by positions, summed over the pass's input channels and taps, then added
  * to what is there. */
 static inline __attribute__((always_inline)) void conv_direct_simd_tile(const prn_direct_tile *t, const int blocks,
@@ -283,6 +300,7 @@ static inline __attribute__((always_inline)) void conv_direct_simd_tile(const pr
         if (t->added) add_there(sum, t->added, y_block, t->places, blocks, positions);
     }
     if (t->clamped) conv_direct_simd_clamp(sum, t->low, t->high, blocks, positions);
+    if (t->used_lanes) clear_unused(sum, t->used_lanes, blocks, positions);
     PRN_UNROLL
     for (int p = 0; p < positions; p++) {
         float *y = t->y + conv_direct_simd_place(t->places, p);

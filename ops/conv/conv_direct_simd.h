@@ -36,6 +36,8 @@ typedef struct prn_direct_tile {
     int64_t next_lines;
     bool clamped;
     float low, high;
+    int64_t used_lanes; /* channels in the last of the tile's blocks, whose other lanes are stored as 0, though an
+                           infinite input makes NaN of their sums; 0: all lanes are channels */
 } prn_direct_tile;
 
 /* Input channels that are summed tap by tap, one block after the other, so that sums are the same for every number of

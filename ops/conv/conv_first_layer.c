@@ -13,7 +13,6 @@
 #include "base/integers.h"
 #include "base/cpu/isa.h"
 #include "base/threads/parallel.h"
-#include "ops/kernels/copy/broadcast.h"
 #include "base/threads/cancel.h"
 #include "ops/conv/conv_direct_plan.h"
 #include "ops/conv/conv_row_direct_simd.h"
@@ -322,6 +321,7 @@ static void conv_first_layer_run_task(void *argument, int64_t task)
                             .y_block = conv->out_spatial * lanes,
                             .start = bias,
                             .clamped = plan->end.clamped,
+                            .used_lanes = first + blocks == plan->blocks ? conv->out_channels % lanes : 0,
                             .low = plan->end.low,
                             .high = plan->end.high};
     const int64_t from = (plane * conv->out_spatial + begin * width) * lanes;
@@ -363,6 +363,5 @@ prony_status prn_conv_first_layer_run(const prony_context *context)
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, plan->conv.batch * plan->groups * plan->pieces, conv_first_layer_run_task,
                        &job);
-    prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }

@@ -100,7 +100,7 @@ static bool map_of(double exponent, prn_map_id *map)
     } known[] = {{1.0, PRN_MAP_COPY},
                  {2.0, PRN_MAP_SQUARE},
                  {3.0, PRN_MAP_CUBE},
-                 {0.5, PRN_MAP_SQRT},
+                 {0.5, PRN_MAP_POW_HALF},
                  {-1.0, PRN_MAP_RECIPROCAL}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].exponent != exponent) continue;
@@ -130,16 +130,6 @@ static prony_status run_both_f32(const prony_context *context)
     return prn_run_binary_f32(context, PRN_BINARY_POW);
 }
 
-/* Has -infinity or -0, whose power of 0.5 is infinity and 0 but whose square root is NaN and -0. */
-static bool has_other_root(const prony_value *base)
-{
-    const uint32_t *bits = base->data;
-    const int64_t count = prn_layout_elements(&base->shape, (prn_layout)base->layout);
-    uint32_t found = 0;
-    for (int64_t i = 0; i < count; i++) found |= (bits[i] == 0xff800000U) | (bits[i] == 0x80000000U);
-    return found != 0;
-}
-
 static prony_status run_one_exponent(const prony_context *context)
 {
     const prony_value *exponent = context->inputs[1];
@@ -148,7 +138,6 @@ static prony_status run_one_exponent(const prony_context *context)
         return both_f32(context) && context->inputs[0]->layout == PRN_PLAIN ? run_both_f32(context)
                                                                             : run_power(context);
     }
-    if (map == PRN_MAP_SQRT && has_other_root(context->inputs[0])) return run_power(context);
     return prn_run_map_f32(context, map, 0.0f, 0.0f);
 }
 

@@ -508,8 +508,10 @@ prony_status prn_dnnl_conv_run(const prony_context *context)
         if (state->piece[i].status != dnnl_success)
             return prn_dnnl_failed(context, state->piece[i].status, "running the convolution");
     }
-    if (state->lanes_to_clear) clear_lanes(state, context->outputs[0]->data);
-    prn_clear_spoiled_padding(context, context->outputs[0]);
+    if (state->lanes_to_clear)
+        clear_lanes(state, context->outputs[0]->data);
+    else
+        prn_clear_spoiled_padding(context, context->outputs[0]);
     return PRONY_OK;
 }
 

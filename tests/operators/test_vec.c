@@ -65,6 +65,7 @@ WANT(softplus, isnan(x) ? x : fmax(x, 0) + log1p(exp(-fabs(x))))
 WANT(softsign, x / (1 + fabs(x)))
 WANT(mish, x *tanh(want_softplus(x, a, b)))
 WANT(sqrt, sqrt(x))
+WANT(pow_half, pow(x, 0.5))
 WANT(reciprocal, 1 / x)
 WANT(square, x *x)
 WANT(cube, x *x *x)
@@ -117,6 +118,7 @@ static const map_case map_cases[] = {
     {PRN_MAP_SOFTSIGN, want_softsign, 0, 0, 1.5, 0, 0},
     {PRN_MAP_MISH, want_mish, 0, 0, 4, 0, 1e-42},
     {PRN_MAP_SQRT, want_sqrt, 0, 0, 0.5, 0, 0},
+    {PRN_MAP_POW_HALF, want_pow_half, 0, 0, 0.5, 0, 0},
     {PRN_MAP_RECIPROCAL, want_reciprocal, 0, 0, 0.5, 0, 0},
     {PRN_MAP_SQUARE, want_square, 0, 0, 0.5, 0, 0},
     {PRN_MAP_CUBE, want_cube, 0, 0, 1.5, 1e-38, 0},

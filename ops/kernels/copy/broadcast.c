@@ -210,20 +210,34 @@ void prn_clear_padding(const prony_value *value)
     }
 }
 
+void prn_clear_spoiled_lanes(float *pixels, int64_t count, int64_t block, int64_t used)
+{
+    enum { RUN = 64 };
+    const float *lane = pixels + block - 1;
+    for (int64_t begin = 0; begin < count; begin += RUN) {
+        const int64_t end = prn_least(begin + RUN, count);
+        bool spoiled = false;
+        for (int64_t p = begin; p < end; p++) spoiled |= lane[p * block] != 0;
+        for (int64_t p = begin; spoiled && p < end; p++)
+            for (int64_t l = used; l < block; l++) pixels[p * block + l] = 0;
+    }
+}
+
 /* The last block of every image. */
 typedef struct last_blocks {
     float *data;
     int64_t pixels, blocks, block, used;
 } last_blocks;
 
+/* Pixels [begin, end), counted over the images. */
 static void clear_spoiled_pixels(void *argument, int64_t begin, int64_t end)
 {
     const last_blocks *last = argument;
-    for (int64_t i = begin; i < end; i++) {
+    for (int64_t i = begin, count; i < end; i += count) {
         const int64_t n = i / last->pixels, p = i % last->pixels;
-        float *lanes = last->data + (((n + 1) * last->blocks - 1) * last->pixels + p) * last->block;
-        if (lanes[last->block - 1] == 0) continue; /* what spoils one padding lane spoils all of a pixel */
-        for (int64_t l = last->used; l < last->block; l++) lanes[l] = 0;
+        count = prn_least(end - i, last->pixels - p);
+        prn_clear_spoiled_lanes(last->data + (((n + 1) * last->blocks - 1) * last->pixels + p) * last->block, count,
+                                last->block, last->used);
     }
 }
 

@@ -43,8 +43,11 @@ void prn_same_layout(const prony_context *context, prn_layout *in, prn_layout *o
 
 /* Restores the invariant of ops/layout.h on a value of whole-byte elements: lanes beyond the channels are zero. */
 void prn_clear_padding(const prony_value *value);
-/* The same on a float32 value whose padding lanes are sums of x 0: an infinite or NaN x makes all of a pixel's lanes
- * NaN, which a reader that multiplies them by 0 would hand on to its channels. */
+/* The same on `count` pixels of a last block of `block` lanes, of which `used` are channels and the others sums of
+ * x * 0. An infinite or NaN x makes NaN of all these sums of a pixel, and a reader that multiplies them by 0 would hand
+ * NaN on to its channels. One lane of each pixel is read, since nearly always all are 0. */
+void prn_clear_spoiled_lanes(float *pixels, int64_t count, int64_t block, int64_t used);
+/* The same on the last blocks of a float32 value. */
 void prn_clear_spoiled_padding(const prony_context *context, const prony_value *value);
 
 #endif

@@ -39,6 +39,7 @@
     X(SOFTSIGN, softsign)         /* x / (1 + |x|) */                                                                  \
     X(MISH, mish)                 /* x tanh(softplus(x)) */                                                            \
     X(SQRT, sqrt)                                                                                                      \
+    X(POW_HALF, pow_half) /* x^0.5: sqrt(x), but +infinity for -infinity and +0 for -0 */                              \
     X(RECIPROCAL, reciprocal)                                                                                          \
     X(SQUARE, square)                                                                                                  \
     X(CUBE, cube)                                                                                                      \
