@@ -43,7 +43,7 @@ typedef struct probing {
     size_t count;
 } probing;
 
-/* What is stored, and the model's own outputs behind it, so that the probe has all of its inputs. */
+/* The stored values, then the model's own outputs, so that the probe has all of its inputs. */
 static prony_status model_quantize_choose(probing *p, const prn_quant_plan *plan, prn_bump *pool, prony_error *error)
 {
     const prn_graph *g = plan->graph;

@@ -156,7 +156,7 @@ prony_status prn_feed_bind(prn_feed *feed, prony_session *session, int64_t first
 
 /* ---- creation ---- */
 
-/* What the session's options say of an input's free dimensions; the batch is settled with the other inputs. */
+/* An input's shape by the session's options; the batch follows from all inputs together. */
 static prony_status wanted_shape(prony_shape *out, const prony_value_info *port, const prony_session *session,
                                  prony_error *error)
 {

@@ -68,7 +68,7 @@ typedef struct prony_shard_plan prony_shard_plan;
 
 /* Cuts the model where no operator of the unsharded plan is cut, so that a sharded run has the bits of an unsharded
  * one. Needs the model's graph, but packs no weights. PRONY_INVALID_ARGUMENT: the model has fewer places to cut than
- * `stages` needs, or a cut that was given is none; the message has the number of places. PRONY_LIMIT: no stages fit
+ * `stages` needs, or a given cut is not possible; the message has the number of places. PRONY_LIMIT: no stages fit
  * memory_limit_bytes. */
 PRONY_API PRONY_MUST_USE prony_status prony_shard_plan_create(prony_shard_plan **out, prony_model *model,
                                                               const prony_shard_options *options, prony_error *error);
@@ -93,7 +93,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_shard_stage_model(prony_model **out,
 
 /* ---- one report of all stages ---- */
 
-/* What one process did. Times are means of one run (of all its micro-batches). */
+/* The work of one process. Times are means of one run (of all its micro-batches). */
 typedef struct prony_rank_row {
     uint32_t rank, stage;
     const char *node; /* host name */

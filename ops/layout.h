@@ -5,7 +5,7 @@
  *   PRN_BLOCKED8   [N, ceil(C/8), spatial …, 8]      (oneDNN nChw8c)
  *   PRN_BLOCKED16  [N, ceil(C/16), spatial …, 16]    (oneDNN nChw16c)
  *
- * Invariant: lanes beyond C in the last block are zero. Whoever writes a blocked tensor keeps it so.
+ * Invariant: lanes beyond C in the last block are zero. Every writer of a blocked tensor keeps it so.
  */
 #ifndef PRN_OPS_LAYOUT_H
 #define PRN_OPS_LAYOUT_H

@@ -9,8 +9,8 @@
 
 typedef struct prn_memory_space {
     const char *name; /* for names of steps and messages */
-    /* At least `bytes` bytes, aligned to 64, booked to nobody. Its result may be added to, and is an address at
-     * this place alone. NULL: there is no room. */
+    /* At least `bytes` bytes, aligned to 64, not counted in any budget. Its result may be added to, and is an address at
+     * this place alone. NULL: not enough memory. */
     void *(*take)(size_t bytes);
     void (*give)(void *block);
     /* Between the host and this place; complete on return. Steps that run side by side may call them at once. */

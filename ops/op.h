@@ -91,9 +91,9 @@ typedef struct prony_post_ops { /* the name that prony_operator.h declares */
 void prn_post_ops_apply_f32(const prony_context *context, float *data, int64_t first, int64_t count);
 /* True if zero stays zero (an addition's does where the residual is zero). */
 bool prn_post_op_keeps_zero(const prn_post_op *op);
-/* True if all of them do; NULL: there are none. */
+/* True if all of them do; also for NULL. */
 bool prn_post_ops_keep_zero(const prn_post_ops *post_ops);
-/* Asks for what they add in the output's layout; `in` as prn_kernel.layouts has it. NULL: there are none. */
+/* Asks for the added values in the output's layout; `in` as in prn_kernel.layouts. NULL: no post-operations. */
 void prn_post_ops_ask_layout(const prn_post_ops *post_ops, prn_layout layout, prn_layout *in);
 
 /* An image as it was read: rows from top to bottom, channels (1: grey, 3: red, green, blue) side by side. */
@@ -117,11 +117,11 @@ typedef struct prony_engine_services { /* the name that prony_operator.h declare
      * never the input. */
     prony_status (*packed)(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
                            void *argument, const void **out);
-    /* For a `build` that was handed to `packed`: it reads these bytes of its source no more, and they may be gone.
-     * NULL: nobody listens. */
+    /* A `build` given to `packed` says that it has read these bytes of its source; they may be freed. NULL: not
+     * supported. */
     void (*release_range)(const prony_context *context, const void *from, size_t bytes);
-    /* True if another node reads constant input `input` too, beside a first input of other extents: its kernel may want
-     * another packed form. NULL: nobody does. */
+    /* True if another node reads constant input `input` too, beside a first input of other extents: its kernel may need
+     * another packed layout. NULL: no such node. */
     bool (*serves_other_extents)(const prony_context *context, size_t input);
     /* Bytes of all weights of the model, or of the subgraph that the node is in; 0: they are not known. NULL: never. */
     uint64_t (*weight_bytes)(const prony_context *context);
@@ -170,7 +170,7 @@ typedef struct prony_engine_services { /* the name that prony_operator.h declare
     /* Adds work of the operator's own to what its subgraphs execute in this run. Only for operators with subgraphs. */
     prony_status (*work_add)(const prony_context *context, const prony_cost *cost);
 
-    /* Reads an image file's bytes. Damaged bytes, and bytes that are no image, give out->data NULL and PRONY_OK; a
+    /* Reads an image file's bytes. Bytes that are damaged or not an image give out->data NULL and PRONY_OK; a
      * format that is known, but not to this build, is an error that names it. */
     prony_status (*image_decode)(const prony_context *context, const void *bytes, size_t size, prn_pixels *out);
     void (*image_drop)(prn_pixels *image);

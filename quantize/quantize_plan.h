@@ -6,7 +6,7 @@
  *   coded       values that a quantized node reads or makes: stored as (code - zero) scale
  *
  * A contraction, sum or product takes a Relu or Clip behind it along, a convolution a BatchNormalization and a MatMul
- * the Add of a bias too: nothing in between is stored. What moves elements alone keeps the codes that it has, so its
+ * the Add of a bias too: nothing in between is stored. A node that only moves elements keeps their codes, so its
  * operands and its result are one group, of one scale. A function is a node and those in front of it that it alone
  * needs, down to one value (SiLU is Sigmoid and Mul, of one value): again nothing in between is stored.
  *

@@ -30,7 +30,7 @@ static const prn_quant_value *input_of(const prn_quant_plan *plan, const prn_mod
     return v == PRN_QUANT_NONE ? NULL : &plan->values[v];
 }
 
-/* What a BatchNormalization behind the node multiplies channel c by and adds to it. */
+/* The factor and the summand of a BatchNormalization behind the node for channel c. */
 static void quantize_weights_norm_of(const prn_quant_plan *plan, size_t norm, int64_t c, double *times, double *plus)
 {
     *times = 1;

@@ -224,7 +224,7 @@ static prony_status send_value(pipeline *p, const prony_value *value, const char
 {
     outgoing s = {.began_ns = prony_now_ns()};
     s.bytes = tensor_pack(value, &s.size);
-    if (!s.bytes) return pipeline_refuse(error, name, "is no tensor of numbers, and is not sent");
+    if (!s.bytes) return pipeline_refuse(error, name, "is not a tensor of numbers and cannot be sent");
     if (s.size > INT_MAX) {
         free(s.bytes);
         return pipeline_refuse(error, name, "has 2 GiB or more, and is not sent");
@@ -345,7 +345,7 @@ static prony_status keep_output(pipeline *p, uint32_t of, const prony_value *val
         p->outputs[of] = NULL;
     }
     if (append(&p->outputs[of], value)) return PRONY_OK;
-    return pipeline_refuse(error, name, "is no tensor of numbers, or memory is missing");
+    return pipeline_refuse(error, name, "is not a tensor of numbers, or memory is missing");
 }
 
 /* To each stage that reads it once per port, as the plan lists them. */
@@ -464,7 +464,7 @@ void pipeline_end(pipeline *p)
     prony_error error;
     if (!p->lost) (void)pipeline_wait_until(p, none_left, "messages to be taken", &error);
     for (size_t k = 0; p->outputs && k < p->model_outputs; k++) free_value(p->outputs[k]);
-    /* What is still on its way belongs to MPI until the process ends. */
+    /* Messages that are still being sent belong to MPI until the process ends. */
     if (!p->sending_count) free(p->sending);
     free(p->outputs);
     free(p->inputs);

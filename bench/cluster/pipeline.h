@@ -15,7 +15,7 @@ typedef struct outgoing {
     int64_t began_ns;
 } outgoing;
 
-/* What is on its way into an input of the stage. */
+/* The message that brings an input of the stage. */
 typedef struct incoming {
     MPI_Request request;
     char *bytes;
@@ -62,7 +62,7 @@ bool tensor_unpack(prony_value *out, const char *bytes, size_t size);
 size_t tensor_bytes(const prony_value *value);
 /* Tells rank 0 why this rank cannot go on. */
 void pipeline_fail(pipeline *p, const char *text);
-/* Whether the run is over for this rank: a signal, or a message of rank 0 or of a rank that failed. */
+/* true: the run is over for this rank, because of a signal, or of a message of rank 0 or of a rank that failed. */
 bool pipeline_stopped(pipeline *p);
 
 #endif

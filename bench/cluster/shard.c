@@ -1,4 +1,4 @@
-/* What each rank does, in order. All ranks load the model, and rank 0 compares what they are. Neighbours measure their
+/* The steps of each rank, in order. All ranks load the model, and rank 0 compares their builds and models. Neighbours measure their
  * links. Rank 0 cuts the model, and sends names of tensors and input shapes; every rank makes the same plan of them, and
  * the session of its stage. Runs are counted beforehand, so that every rank profiles as many micro-batches. */
 #include "bench/cluster/shard.h"
@@ -164,7 +164,7 @@ static bool measure_links(sharded *s)
 
 /* ---- the plan ---- */
 
-/* What rank 0 decides, and all ranks make their plan of. */
+/* Rank 0's decision, from which all ranks make the same plan. */
 typedef struct decision {
     message from;
     const char **cuts;
@@ -223,7 +223,7 @@ static int decide_shapes(sharded *s, decision *d)
         const prony_value_info *port = prony_model_input(s->model, i);
         const prony_value *value = prony_session_input_value(s->whole, i);
         if (!value || value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
-            return fail(s->o, "--shard: input '%s' is no tensor of numbers", port->name);
+            return fail(s->o, "--shard: input '%s' is not a tensor of numbers", port->name);
         d->shapes[i] = (prony_named_shape){port->name, value->shape};
         if (parts == 1) continue;
         if (value->shape.rank < 1 || value->shape.dim[0] != s->o->model.batch || port->shape.rank < 1 ||

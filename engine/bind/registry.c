@@ -69,13 +69,20 @@ static prony_status check_inferred(const prony_context *context)
     return PRONY_OK;
 }
 
+/* The context that a function of the user sees: its own `user`, and an empty message of its own. */
+static prony_context user_context(const prony_context *context, void *user, prony_error *own)
+{
+    prony_context inner = *context;
+    own->message[0] = '\0';
+    inner.user = user;
+    inner.error = own;
+    return inner;
+}
+
 static prony_status guarded_infer(const prony_context *context, prony_infer_fn infer, void *user)
 {
     prony_error own;
-    own.message[0] = '\0';
-    prony_context inner = *context;
-    inner.user = user;
-    inner.error = &own;
+    prony_context inner = user_context(context, user, &own);
     PRN_TRY(answer(context, "infer", infer(&inner), &own));
     return check_inferred(context);
 }
@@ -83,10 +90,7 @@ static prony_status guarded_infer(const prony_context *context, prony_infer_fn i
 static prony_status guarded_cost(const prony_context *context, prony_cost *cost, prony_cost_fn count, void *user)
 {
     prony_error own;
-    own.message[0] = '\0';
-    prony_context inner = *context;
-    inner.user = user;
-    inner.error = &own;
+    prony_context inner = user_context(context, user, &own);
     PRN_TRY(answer(context, "cost", count(&inner, cost), &own));
     if (cost->fact_count <= PRONY_MAX_FACTS) return PRONY_OK;
     cost->fact_count = 0;
@@ -122,10 +126,7 @@ static prony_status run_guarded(const prony_context *context, prony_value *kept)
 {
     const custom *c = context->user;
     prony_error own;
-    own.message[0] = '\0';
-    prony_context inner = *context;
-    inner.user = c->given.user;
-    inner.error = &own;
+    prony_context inner = user_context(context, c->given.user, &own);
     for (size_t k = 0; k < context->output_count; k++)
         if (context->outputs[k]) kept[k] = *context->outputs[k];
     PRN_TRY(answer(context, "run", c->given.run(&inner), &own));
@@ -146,10 +147,7 @@ static prony_status custom_prepare(const prony_context *context, prn_prepared *o
 {
     const custom *c = context->user;
     prony_error own;
-    own.message[0] = '\0';
-    prony_context inner = *context;
-    inner.user = c->given.user;
-    inner.error = &own;
+    prony_context inner = user_context(context, c->given.user, &own);
     prony_prepared made = {0};
     PRN_TRY(answer(context, "prepare", c->given.prepare(&inner, &made), &own));
     *out = made;

@@ -18,7 +18,7 @@ typedef struct prn_assumed_list {
     size_t count, capacity;
 } prn_assumed_list;
 
-/* What the values of a graph need at least (free_dims_least.c). */
+/* The least extents that the values of a graph need (free_dims_least.c). */
 typedef struct prn_least_extents prn_least_extents;
 PRN_MUST_USE prony_status prn_least_extents_find(prn_least_extents **out, const prn_graph *graph, prony_error *error);
 void prn_least_extents_free(prn_least_extents *least);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { MOST_NEED = 1 << 20 }; /* a file may ask for any kernel; an extent that nobody can run is not proposed */
+enum { MOST_NEED = 1 << 20 }; /* a file may ask for any kernel; an extent too large to run is not proposed */
 
 typedef struct value_need {
     int64_t of[PRONY_MAX_RANK];

@@ -8,14 +8,14 @@
 /* Binds and rewrites the whole model of a stage, and narrows the program to the stage. */
 PRN_MUST_USE prony_status prn_stage_bind(prn_program **out, const prn_stage *stage, bool rewrites, prony_error *error);
 
-/* What is known of a position before node `node`: a cut there is between node - 1 and node. */
+/* A position before node `node`: a cut there is between node - 1 and node. */
 typedef struct prn_cut {
     uint32_t node;
     bool allowed;
     uint64_t bytes; /* of the tensors that cross it */
 } prn_cut;
 
-/* What the choice of cuts goes by. Sums over the nodes before each position: [cuts] entries, the first position is 0,
+/* Costs from which cuts are chosen. Sums over the nodes before each position: [cuts] entries, the first position is 0,
  * the last one the end. */
 typedef struct prn_cut_costs {
     const prn_cut *cuts;

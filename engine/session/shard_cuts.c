@@ -15,7 +15,7 @@ uint64_t prn_cut_memory(const prn_cut_costs *c, size_t from, size_t to)
     return c->weight_bytes[to] - c->weight_bytes[from] + live + c->cuts[from].bytes;
 }
 
-/* What a stage is judged by; infinite: it cannot be one. `live`: of its positions. */
+/* Cost of the stage [from, to), infinite if it is not possible. `live`: the most live bytes at its positions. */
 static double cost_of(const prn_cut_costs *c, size_t from, size_t to, uint64_t live, prony_shard_by by)
 {
     const uint64_t memory = c->weight_bytes[to] - c->weight_bytes[from] + live + c->cuts[from].bytes;
@@ -27,7 +27,7 @@ static double cost_of(const prn_cut_costs *c, size_t from, size_t to, uint64_t l
 }
 
 /* One pass. With `bound` infinite it finds the least worst stage; else the fewest bytes with no stage above `bound`.
- * Returns the value at the end, infinite where there is none. `best` and `from` hold (stages + 1) * count entries. */
+ * Returns the value at the end, infinite if no cut is possible. `best` and `from` hold (stages + 1) * count entries. */
 static double pass(const prn_cut_costs *c, size_t stages, double bound, prony_shard_by by, double *best, size_t *from)
 {
     const size_t n = c->count;

@@ -1,6 +1,6 @@
-/* Whether cutting changes a kernel, or the layouts that it works in: the order of a sum may follow the layout. Kernels
+/* Finds cuts that change a kernel or its layouts: the order of a sum may follow the layout. Kernels
  * and layouts are chosen for the whole program and for each stage, and nothing is prepared. Operators are compared by
- * the value that they make. */
+ * their results. */
 #include "engine/plan/planner.h"
 #include "engine/rewrites/rewrite.h"
 #include "engine/session/precision.h"

@@ -128,8 +128,8 @@ static prony_status find_lifetimes(prony_shard_plan *plan, prony_error *error)
     return PRONY_OK;
 }
 
-/* By value: it can be sent. A name that two values have is nobody's. A type of which only a run tells is no obstacle: a
- * message has it. */
+/* By value: it can be sent. A name of two values identifies neither. A type known only at run time can be sent: the
+ * message carries it. */
 static prony_status find_sendable(prony_shard_plan *plan, bool *sendable, prony_error *error)
 {
     const prn_program *p = plan->program;

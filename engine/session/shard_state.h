@@ -1,4 +1,4 @@
-/* What a plan of stages is made of; private to shard_plan.c, shard_kernels.c and shard_stages.c. */
+/* The contents of a plan of stages; private to shard_plan.c, shard_kernels.c and shard_stages.c. */
 #ifndef PRN_ENGINE_SESSION_SHARD_STATE_H
 #define PRN_ENGINE_SESSION_SHARD_STATE_H
 

@@ -1,5 +1,5 @@
 /* Shared by operators with subgraphs, sequences and optionals: types that may be open, and outputs made from values
- * that are somebody else's. */
+ * that others own. */
 #ifndef PRN_OPS_KERNELS_SUBGRAPH_H
 #define PRN_OPS_KERNELS_SUBGRAPH_H
 

@@ -497,7 +497,7 @@ static const prn_key pipeline_keys[] = {
      "Share of the ranks' time outside of the stages' runs."},
     {"predicted_step_ns", PRN_AT(prony_pipeline, predicted_step_ns), PRN_ALWAYS, "Time of a run by the plan, ns."},
     {"measured_step_ns", PRN_AT(prony_pipeline, measured_step_ns), PRN_ALWAYS, "Median of the runs, ns."},
-    {"basis", PRN_AT(prony_pipeline, basis), PRN_ALWAYS, "What the prediction rests on."},
+    {"basis", PRN_AT(prony_pipeline, basis), PRN_ALWAYS, "The times that the prediction uses."},
     {"link_latency_ns", PRN_AT(prony_pipeline, link_latency_ns), PRN_IF_SET,
      "Slowest link between neighbours, one way, measured before the runs."},
     {"link_bytes_per_second", PRN_AT(prony_pipeline, link_bytes_per_second), PRN_IF_SET,

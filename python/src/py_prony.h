@@ -47,7 +47,7 @@ typedef struct pyp_value {
     size_t block_count;
 } pyp_value;
 
-/* The buffer of an array whose elements lie one behind the other, as a tensor that an input of `port` takes; 1: it is
+/* The buffer of an array whose elements lie one behind the other, as a tensor that an input of `port` takes; 1: it has
  * none (not contiguous, text, no buffer at all), *view is not set, no exception. */
 int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const prony_value_info *port);
 /* Any Python object as a value for `port`; copies where it has to. Released by pyp_value_release, also after a

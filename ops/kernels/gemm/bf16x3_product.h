@@ -107,7 +107,7 @@ typedef struct prn_bf16x3_tiles {
     const float *sums; /* of what was before, such as c itself; NULL: zeros */
     int64_t sums_row;
     bool wide; /* 32 columns */
-    /* What comes next is split on the way, where the tiles leave the vectors' units room for it: a panel, as by
+    /* The next operands are split meanwhile, while the tiles leave vector units idle: a panel, as by
      * prn_bf16x3_panel(next, next_depths, parts, next_b), then rows of A. NULL: none. Memory behind the panel is
      * fetched. */
     const float *next;

@@ -145,7 +145,7 @@ static void add_tree(model_builder *m, const char *input, const char *output)
             "target_treeids=[0,0] target_nodeids=[1,2] target_ids=[0,0] target_weights=[1.0,2.0] n_targets=1");
 }
 
-/* What is made of the free dimensions of a model, and that it runs so. */
+/* Checks the sizes chosen for the free dimensions of a model, and that it runs with them. */
 static void expect_dims(model_builder *m, prony_free_dims policy, size_t count, const prony_free_dim *wanted)
 {
     prony_error error = {0};
