@@ -113,13 +113,19 @@ void put_wrapped(const char *text, int column, int indent)
     putchar('\n');
 }
 
+/* The line goes out in one write: lines of several processes do not mix, and a launcher that ends the process cuts
+ * none. Without memory for the line it is written in pieces. */
 static void complain(const options *o, const char *format, va_list args)
 {
-    char message[PRONY_ERROR_MESSAGE_BYTES + 1024];
+    char message[PRONY_ERROR_MESSAGE_BYTES + 1024], *line = NULL;
+    size_t size = 0;
+    FILE *whole = open_memstream(&line, &size), *to = whole ? whole : stderr;
     vsnprintf(message, sizeof message, format, args);
-    fprintf(stderr, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
-    put_text(stderr, message);
-    fputc('\n', stderr);
+    fprintf(to, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
+    put_text(to, message);
+    fputc('\n', to);
+    if (whole && fclose(whole) == 0) fwrite(line, 1, size, stderr);
+    free(line);
 }
 
 int fail(const options *o, const char *format, ...)

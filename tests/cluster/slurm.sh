@@ -1,7 +1,7 @@
 #!/bin/bash
 # A Slurm of one's own, on this machine and in a temporary folder: slurm.sh PRONY_MPI SOURCE_DIR
 #
-# Starts munged, slurmctld and a slurmd for each of two node names, submits the script of docs/cluster.md with sbatch, and holds the
+# Starts munged, slurmctld and a slurmd for each of two node names, submits the script of docs/guides/cluster.md with sbatch, and holds the
 # file that it leaves against the schema. A second job is ended by scancel, and a third goes on with its file. Needs root, Debian's
 # slurm-wlm and munge, and PRONY_MPI built with Open MPI. Exit status 77: this machine cannot run it.
 set -euo pipefail
@@ -86,9 +86,9 @@ done
 
 # The script of the guide, for two nodes and a small model.
 script() { # ARGUMENTS
-    awk '/#!\/bin\/bash/ { on = 1 } on && /^    / { print substr($0, 5) } on && /^$/ { exit }' "$source_dir/docs/cluster.md" |
+    awk '/#!\/bin\/bash/ { on = 1 } on && /^    / { print substr($0, 5) } on && /^$/ { exit }' "$source_dir/docs/guides/cluster.md" |
         sed "s/--nodes=8/--nodes=2/; s|prony-mpi scale .*|$prony_mpi scale $source_dir/models/digits.onnx $*|" >"$work/job.sh"
-    grep -q '^srun --cpu-bind=none ' "$work/job.sh" || { echo "slurm.sh: docs/cluster.md has no script" >&2; exit 1; }
+    grep -q '^srun --cpu-bind=none ' "$work/job.sh" || { echo "slurm.sh: docs/guides/cluster.md has no script" >&2; exit 1; }
 }
 
 check() { # FILE LEAST

@@ -42,7 +42,7 @@ class Launch:
             self.words += ["-n", str(ranks)]
             self.words += ["-wdir", folder] if folder else []
             self.words += [*(program or [PRONY_MPI]), *map(str, arguments)]
-        environment = dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name, PRONY_TEST_RUN=self.mark,
+        environment = dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name, CLUSTER_TEST_RUN=self.mark,
                            OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_btl_base_warn_component_unused="0")
         self.out, self.err = "", ""
         self.process = subprocess.Popen(self.words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
@@ -63,7 +63,7 @@ class Launch:
         for name in os.listdir("/proc"):
             try:
                 with open("/proc/%s/environ" % name, "rb") as file:
-                    if name.isdigit() and ("PRONY_TEST_RUN=" + self.mark).encode() in file.read() and int(name) != self.process.pid:
+                    if name.isdigit() and ("CLUSTER_TEST_RUN=" + self.mark).encode() in file.read() and int(name) != self.process.pid:
                         found.append(int(name))
             except OSError:
                 pass
