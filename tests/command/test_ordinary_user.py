@@ -167,6 +167,7 @@ def as_nobody(folder):
     shutil.copy(sys.argv[1], prony)
     for part in ("tests", "docs", "models", "include"):
         shutil.copytree(os.path.join(sys.argv[2], part), os.path.join(source, part), ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(os.path.join(sys.argv[2], "README.md"), source)  # whose threshold lines are tried
     fake = os.path.join(os.path.dirname(sys.argv[1]), "tests", "libfake_ort.so")  # command_case.py looks for it there
     os.mkdir(os.path.join(folder, "tests"))
     shutil.copy(fake, os.path.join(folder, "tests"))
