@@ -322,19 +322,21 @@ static dnnl_status_t make_attributes(const prn_post_ops *post_ops, prn_dnnl_desc
     return status;
 }
 
-/* oneDNN's relu and clip take the larger of a number and a bound by an instruction that makes a bound of NaN. */
-static bool loses_nan(const prn_post_op *op)
+/* oneDNN's relu and clip take the larger of a number and a bound by an instruction that makes a bound of NaN. Its
+ * gelu_erf makes NaN of infinity and infinity of 3.4e38 (3.7, its AVX-512 kernels). */
+static bool dnnl_loses_special_values(const prn_post_op *op)
 {
     return op->kind == PRN_POST_RELU || op->kind == PRN_POST_CLIP || op->kind == PRN_POST_HARD_SIGMOID ||
-           (op->kind == PRN_POST_LEAKY_RELU && op->a == 0.0f);
+           op->kind == PRN_POST_GELU_ERF || (op->kind == PRN_POST_LEAKY_RELU && op->a == 0.0f);
 }
 
-/* false: an addition stands behind one that loses NaN, and its addend may lie where the piece is written. */
+/* false: an addition stands behind one that loses NaN or infinity, and its addend may lie where the piece is written. */
 static bool dnnl_problem_split_post_ops(const prn_post_ops *all, prn_dnnl_problem *problem)
 {
     problem->head.count = problem->tail.count = 0;
     for (size_t i = 0; all && i < all->count; i++) {
-        prn_post_ops *to = problem->tail.count || loses_nan(&all->op[i]) ? &problem->tail : &problem->head;
+        prn_post_ops *to =
+            problem->tail.count || dnnl_loses_special_values(&all->op[i]) ? &problem->tail : &problem->head;
         if (to == &problem->tail && all->op[i].kind == PRN_POST_ADD) return false;
         to->op[to->count++] = all->op[i];
     }
