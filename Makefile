@@ -1,4 +1,4 @@
-# The few commands that set everything up by themselves. CMake alone works as well; see README.md.
+# The few commands that set everything up by themselves. CMake alone works as well; see docs/guides/install.md.
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -25,7 +25,7 @@ MAKEFLAGS += --no-print-directory
 demo: build
 	$(BUILD)/prony profile
 	@echo
-	@echo "Next: $(BUILD)/prony profile YOUR_MODEL.onnx --html report.html    (README.md, \"The command\", has more)"
+	@echo "Next: $(BUILD)/prony profile YOUR_MODEL.onnx --html report.html    (README.md has more)"
 
 build:
 	@scripts/install_packages.sh build

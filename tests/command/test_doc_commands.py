@@ -154,7 +154,7 @@ class Page(command_case.CommandTest):
             if any(word in line for word in LEFT_OUT):
                 continue
             environment = dict(self.environment)
-            words = shlex.split(line)
+            words = shlex.split(line, comments=True)
             while "=" in words[0]:
                 name, value = words.pop(0).split("=", 1)
                 environment[name] = value
@@ -190,7 +190,7 @@ class Names(command_case.CommandTest):
         known = {}
         for page in pages():
             text = re.sub(r"\s+", " ", re.sub(r"^```.*?^```", "", text_of(page), flags=re.M | re.S))
-            lines = [shlex.split(line) for line in COMMAND.findall(text_of(page))]
+            lines = [shlex.split(line, comments=True) for line in COMMAND.findall(text_of(page))]
             found = [(m[1], m[2] or "") for m in INLINE.finditer(text)]
             found += [(words[1], " ".join(words[2:])) for words in lines if len(words) > 2 and words[0].endswith("prony")]
             for command, rest in found:

@@ -1,5 +1,5 @@
-"""README's commands that run in a clone as they stand. Measurements are made short; the peaks of the machine take half a minute and are
-left to test_bench_machine.py."""
+"""The commands of README.md and docs/reference/command.md that run in a clone as they stand. The test shortens measurements and leaves
+the peaks of the machine, which take half a minute, to test_bench_machine.py."""
 import os
 import re
 import shlex
@@ -14,15 +14,19 @@ LIMITS = ("--threshold", "--latency-bound")  # a busy machine may miss them
 
 
 class ReadmeTest(CommandTest):
-    def lines(self):
-        with open(os.path.join(command_case.SOURCE, "README.md"), encoding="utf-8") as file:
+    def lines(self, page, start, end):
+        """The commands of `page` from the heading `start` to the line that begins with `end`."""
+        with open(os.path.join(command_case.SOURCE, page), encoding="utf-8") as file:
             text = file.read()
-        block = text[text.index("## The command"):text.index("These lines run in a clone as they stand")]
+        block = text[text.index(start):text.index(end)]
         return [shlex.split(line, comments=True)[1:] for line in re.findall(r"^    build/prony .*", block, re.M)]
 
     def test_lines_run(self):
-        lines = self.lines()
-        self.assertGreater(len(lines), 10)
+        next_steps = self.lines("README.md", "## Five things to do next", "## Speed")
+        self.assertEqual(len(next_steps), 5)
+        examples = self.lines("docs/reference/command.md", "These lines run in a clone as they stand", "The next lines need files")
+        self.assertGreater(len(examples), 10)
+        lines = next_steps + examples
         for name in ("models", "tests"):
             os.symlink(os.path.join(command_case.SOURCE, name), self.path(name))
         for line in lines:
