@@ -28,8 +28,8 @@ from .errors import (Busy, Cancelled, ClosedError, Error, FileError, ForkError, 
 from . import _prony
 
 if _prony.version != __version__:
-    raise VersionError(f"the package is version {__version__}, the library in {_prony.__file__} is {_prony.version}: install one of them "
-                       "anew")
+    raise VersionError(f"the package is version {__version__}, the library in {_prony.__file__} is {_prony.version}: reinstall one "
+                       "of them")
 
 from .session import FreeDim, Model, Session, ValueInfo
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from .serving import Batcher, Monitor
     from .study import Study, load_study, scale
 
-# Imported with their first use: who only runs models does not wait for the rest.
+# Imported on first use: programs that only run models do not wait for the rest.
 _LATER = {
     "_frames": ("PackageMissing", "Rows"),
     "judge": ("Advice", "Check", "Comparison", "check", "compare", "evaluate", "machine", "recommend"),
@@ -65,17 +65,19 @@ __all__ = ["Advice", "Batcher", "Bench", "Busy", "Cancelled", "Check", "ClosedEr
 
 
 def build() -> dict[str, str]:
-    """What is running: version, git_commit, compiler, compiler_flags, isa, libraries."""
+    """Returns the build: version, git_commit, compiler, compiler_flags, isa, libraries."""
     return _prony.build()
 
 
 def memory_in_use() -> int:
-    """Bytes that the library's own code holds on the heap now."""
+    """Returns the heap bytes that the library holds now."""
     return _prony.memory_in_use()
 
 
 def set_memory_limit(limit: int) -> None:
-    """Bounds them for all models, sessions and reports of this process together; 0: no bound. What does not fit raises LimitExceeded."""
+    """Bounds the heap bytes of all models, sessions and reports of this process together; 0: no bound.
+
+    An allocation beyond the bound raises LimitExceeded."""
     _prony.set_memory_limit(limit)
 
 

@@ -1,4 +1,4 @@
-"""What the extension module asks for where an object is no contiguous array of numbers. Contiguous arrays never come here."""
+"""Converts inputs that are not contiguous arrays of numbers for the extension module, which takes contiguous arrays itself."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _as_array(value: Any, name: str, dtype: str) -> Any:
             raise InvalidArgument(f"input '{name}': {reason}; expected an array of {dtype}") from reason
     if isinstance(value, (str, bytes, list, tuple)):
         return np.asarray(value, dtype=object)
-    raise InvalidArgument(f"input '{name}': {type(value).__name__} is no array; expected an array of {dtype or 'numbers'}")
+    raise InvalidArgument(f"input '{name}': {type(value).__name__} is not an array; expected an array of {dtype or 'numbers'}")
 
 
 def _texts(array: Any, name: str) -> list[bytes]:
@@ -51,8 +51,8 @@ def _texts(array: Any, name: str) -> list[bytes]:
 
 
 def prepare(value: Any, name: str, kind: int, dtype: str) -> tuple[Any, ...]:
-    """A form that the extension reads: (0, array) of numbers, contiguous and native; (1, list of bytes, shape) of text; (2, list) a
-    sequence; (3, list) an optional; (4, array) of integers narrower than a byte, an element a byte."""
+    """Returns the value as the extension reads it: (0, array) of numbers, contiguous and native; (1, list of bytes, shape) of text;
+    (2, list) of a sequence; (3, list) of an optional; (4, array) of integers narrower than a byte, one element per byte."""
     import numpy as np
 
     if kind == _SEQUENCE:
@@ -83,7 +83,7 @@ def prepare(value: Any, name: str, kind: int, dtype: str) -> tuple[Any, ...]:
 
 
 def text_array(texts: Sequence[str], shape: tuple[int, ...]) -> Any:
-    """An array of str."""
+    """Returns an array of str."""
     import numpy as np
 
     array = np.empty(len(texts), dtype=object)
@@ -92,7 +92,7 @@ def text_array(texts: Sequence[str], shape: tuple[int, ...]) -> Any:
 
 
 def bfloat16_bits(array: Any) -> Any:
-    """float32 -> bfloat16 in an array of uint16, rounded to the nearest, ties to even."""
+    """Converts float32 to bfloat16 in an array of uint16, rounded to the nearest, ties to even."""
     import numpy as np
 
     bits = np.ascontiguousarray(array, dtype=np.float32).view(np.uint32)

@@ -1,4 +1,4 @@
-"""What a report looks like in a notebook."""
+"""A report as a card in a notebook."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def _rows(report: "Report") -> str:
 
 
 def report_card(report: "Report") -> str:
-    """A heading, the figures that matter first, and the rows that take most."""
+    """Returns the card: a heading, the main values, and the most expensive rows."""
     disturbance = report.data.get("disturbance", {})
     busy = disturbance.get("verdict") == "busy"
     text = str(disturbance.get("text") or "The machine was busy with other work.")
     warning = f"<p style='color:#a50'>{html.escape(text)}</p>" if busy else ""
-    level = "operators that take longest" if report.measured else "layers with most FLOPs"
+    level = "slowest operators" if report.measured else "layers with most FLOPs"
     system = report.data.get("system", {})
     known = (system.get("cpu_model"), f"Prony {system.get('prony_version')}")
     where = " · ".join(str(part) for part in known if part) if report.measured else ""

@@ -1,4 +1,4 @@
-"""Rows as pandas frames; pandas is imported with the first one."""
+"""Rows as pandas frames. The first frame imports pandas."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = dict[str, Any]
 
 
 class PackageMissing(Error, ImportError):
-    """An optional package that this needs is not installed."""
+    """An optional package is not installed."""
 
 
 def _pandas() -> Any:
@@ -78,11 +78,11 @@ class Rows(Sequence[Row]):
 
 
 class Totalled(Rows):
-    """Rows of which the first one is the whole model."""
+    """Rows; the first one is the whole model."""
 
     @property
     def total(self) -> Row:
-        """The whole model."""
+        """The row of the whole model."""
         return self[0]
 
     @property

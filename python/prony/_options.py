@@ -1,4 +1,4 @@
-"""The options of sessions, which every function that makes one takes under the same names."""
+"""Session options. Every function that makes a session takes them under the same names."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Threads = Union[int, str, None]
 
 
 class SessionOptions(TypedDict, total=False):
-    """threads: inside of an operator, or "auto" (the cores there are); inter_op: workers that run operators side by side, or "auto";
+    """threads: threads inside an operator, or "auto" (one per usable core); inter_op: workers that run operators side by side, or "auto";
     precision: "fp32", "fp32-strict", "fast", "bf16", "fp16", "int8" (of a quantized model), "int8-weights", "int4-weights";
-    dims: {symbol: extent} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
-    max_dims: {symbol: largest extent} of free dimensions that change from run to run: one plan for all up to that;
-    rewrites, reuse: False runs the model's own nodes unfused, every buffer its own; affinity: core list such as "0-3,8";
+    dims: {symbol: size} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
+    max_dims: {symbol: largest size} of free dimensions that change from run to run: one plan serves all sizes up to it;
+    rewrites: False runs the model's own nodes unfused; reuse: False gives each tensor its own buffer; affinity: core list such as "0-3,8";
     memory_limit: bytes; max_loop_trips: of a Loop."""
 
     threads: Threads
@@ -42,11 +42,11 @@ def threads_number(value: Threads, automatic: int) -> int:
 
 
 def session_dict(options: Mapping[str, Any]) -> dict[str, Any]:
-    """As the extension takes them."""
+    """Returns the options as the extension takes them."""
     known = set(SessionOptions.__annotations__) | {"profiled", "memory", "helped", "ask"}
     unknown = set(options) - known
     if unknown:
-        raise TypeError(f"there is no option {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+        raise TypeError(f"unknown option: {', '.join(sorted(unknown))}; known options: {', '.join(sorted(known))}")
     made = dict(options)
     made["threads"] = threads_number(options.get("threads"), 0)
     made["inter_op"] = threads_number(options.get("inter_op", 1), -1)

@@ -1,4 +1,4 @@
-"""What prony.onnxruntime is made of besides the session: errors, options, what is known of a model, values."""
+"""The parts of prony.onnxruntime besides the session: errors, options, model metadata, values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from . import _prony, errors
 from .session import ValueInfo, Session
 
-# ---- errors: ONNX Runtime's classes, each also the prony.Error that it comes of
+# ---- errors: ONNX Runtime's classes; each is also a prony.Error
 
 
 class Fail(errors.Error, RuntimeError):
@@ -42,7 +42,7 @@ class RuntimeException(Fail):
 
 
 def translated(error: errors.Error, loading: bool = False) -> Exception:
-    """What ONNX Runtime would raise."""
+    """Returns the exception that ONNX Runtime would raise."""
     kinds: list[tuple[type[errors.Error], type[Fail]]] = [
         (errors.FileError, NoSuchFile), (errors.InvalidModel, InvalidProtobuf if loading else InvalidGraph),
         (errors.Unsupported, NotImplemented),
@@ -56,7 +56,7 @@ def translated(error: errors.Error, loading: bool = False) -> Exception:
 
 
 class GraphOptimizationLevel(enum.IntEnum):
-    """ORT_DISABLE_ALL runs the model's own nodes unfused; the others are all the same here."""
+    """ORT_DISABLE_ALL runs the model's own nodes unfused; the other levels have the same effect."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -72,15 +72,15 @@ class ExecutionMode(enum.IntEnum):
 
 
 class ExecutionOrder(enum.IntEnum):
-    """Read back only."""
+    """Stored and returned; Prony ignores it."""
 
     DEFAULT = 0
     PRIORITY_BASED = 1
 
 
 class SessionOptions:
-    """Options of a session. intra_op_num_threads, inter_op_num_threads (with ORT_PARALLEL), graph_optimization_level (ORT_DISABLE_ALL),
-    add_free_dimension_override_by_name and enable_mem_reuse count; the others are kept."""
+    """Options of a session. Prony uses intra_op_num_threads, inter_op_num_threads (with ORT_PARALLEL), graph_optimization_level
+    (ORT_DISABLE_ALL), add_free_dimension_override_by_name and enable_mem_reuse. It stores the other options and ignores them."""
 
     def __init__(self) -> None:
         self.intra_op_num_threads = 0
@@ -107,7 +107,7 @@ class SessionOptions:
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """The entry, or a Fail as of ONNX Runtime."""
+        """Returns the entry; raises RuntimeException if it is missing."""
         if key not in self._entries:
             raise RuntimeException(f"SessionOptions does not have configuration with key: {key}")
         return self._entries[key]
@@ -117,17 +117,17 @@ class SessionOptions:
         self._dims[name] = int(value)
 
     def add_free_dimension_override_by_denotation(self, denotation: str, value: int) -> None:
-        """Denotations are not read: refused rather than ignored."""
-        raise NotImplemented("free dimensions are overridden by name here")  # noqa: F901: ONNX Runtime's exception
+        """Raises NotImplemented: Prony does not read denotations."""
+        raise NotImplemented("denotations are not supported; override by name")  # noqa: F901: ONNX Runtime's exception
 
     def register_custom_ops(self, registry: _prony.Registry) -> None:
-        """Operators in Python (prony.Registry), in place of a library."""
+        """Uses the operators of a prony.Registry, in place of a library."""
         self._registry = registry
 
     def register_custom_ops_library(self, path: str) -> None:
-        """ONNX Runtime's libraries of operators cannot be loaded."""
+        """Raises NotImplemented: operator libraries of ONNX Runtime are not supported."""
         raise NotImplemented(  # noqa: F901
-            f"{path}: operator libraries of ONNX Runtime cannot be loaded; give a prony.Registry to register_custom_ops")
+            f"{path}: operator libraries of ONNX Runtime are not supported; give a prony.Registry to register_custom_ops")
 
     def _session(self) -> dict[str, Any]:
         parallel = self.execution_mode == ExecutionMode.ORT_PARALLEL
@@ -137,7 +137,7 @@ class SessionOptions:
 
 
 class RunOptions:
-    """Options of a run: `terminate` ends it with an error; the others are kept."""
+    """Options of a run: `terminate` ends it with an error; the others are stored and ignored."""
 
     def __init__(self) -> None:
         self.log_severity_level = 2
@@ -151,7 +151,7 @@ class RunOptions:
 
     @property
     def terminate(self) -> bool:
-        """True calls off runs with these options, also those under way in other threads."""
+        """True cancels the runs that use these options, in other threads too."""
         return self._terminate
 
     @terminate.setter
@@ -171,7 +171,7 @@ class RunOptions:
         return self._entries[key]
 
 
-# ---- what is known of a model
+# ---- model metadata
 
 _ELEMENTS = {"float32": "float", "float64": "double", "bfloat16": "bfloat16", "string": "string"}
 _NUMPY = {"float": "float32", "double": "float64", "string": "object", "bfloat16": "uint16"}
@@ -193,7 +193,7 @@ class NodeArg:
 
 
 class ModelMetadata:
-    """What the file says of itself."""
+    """Metadata of the model's file."""
 
     def __init__(self, model: Mapping[str, Any]) -> None:
         self.producer_name = str(model.get("producer") or "")
@@ -206,7 +206,7 @@ class ModelMetadata:
 
 
 class OrtDevice:
-    """Where memory lies: the processor's."""
+    """A device; Prony knows the processor only."""
 
     def __init__(self, kind: str = "cpu", index: int = 0) -> None:
         on_cpu(kind)
@@ -229,24 +229,24 @@ class OrtDevice:
 
 def on_cpu(device: str) -> None:
     if str(device).lower() not in ("cpu", "cuda_pinned"):
-        raise RuntimeException(f"there is no device '{device}'; Prony runs on the processor: use 'cpu'")
+        raise RuntimeException(f"unknown device '{device}'; Prony runs on the processor: use 'cpu'")
 
 
 class OrtValue:
-    """A tensor, sequence or optional that is handed from run to run."""
+    """A tensor, sequence or optional, as runs take and return it."""
 
     def __init__(self, value: Any) -> None:
         self._value = value
 
     @staticmethod
     def ortvalue_from_numpy(array: Any, device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """On the array's own memory."""
+        """Makes a value that shares the array's memory."""
         on_cpu(device_type)
         return OrtValue(np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array))
 
     @staticmethod
     def ortvalue_from_shape_and_type(shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0) -> "OrtValue":
-        """Memory that a run may write to."""
+        """Makes a value with memory that a run may write to."""
         on_cpu(device_type)
         return OrtValue(np.empty(tuple(shape), element_type))
 
@@ -264,7 +264,7 @@ class OrtValue:
         return f"tensor({'string' if name == 'object' else _ELEMENTS.get(name, name)})"
 
     def element_type(self) -> int:
-        """The number of ONNX's TensorProto.DataType."""
+        """Returns the number of ONNX's TensorProto.DataType."""
         numbers = {"float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "object": 8,
                    "bool": 9, "float16": 10,
                    "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15}
@@ -286,7 +286,7 @@ class OrtValue:
         return isinstance(self._value, list)
 
     def update_inplace(self, array: Any) -> None:
-        """Copies an array's elements to this memory."""
+        """Copies an array's elements into this value."""
         if np.shape(array) != np.shape(self._value) or np.asarray(array).dtype != self._value.dtype:
             raise InvalidArgument("update_inplace takes an array of the same shape and type")
         np.copyto(self._value, array)

@@ -1,5 +1,5 @@
-"""One process of a study: reads what to measure from stdin, measures latency without stamps, then where the time goes with them, and
-writes both to stdout. Started by prony.scale."""
+"""One process of a study, started by prony.scale. It reads a task from stdin, measures the latency without time stamps, then the
+operators with time stamps, and writes both to stdout."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""ONNX's backend interface (onnx.backend.base), for tools and test suites that are written against it. Needs the package onnx.
+"""ONNX's backend interface (onnx.backend.base), for tools and test suites that use it. Needs the package onnx.
 
     import prony.backend as backend
     outputs = backend.run_model(onnx.load("model.onnx"), [x])
@@ -21,7 +21,7 @@ __all__ = ["PronyBackend", "PronyBackendRep", "prepare", "run_model", "run_node"
 
 
 def _given(port: ValueInfo, value: Any) -> Any:
-    """onnx holds bfloat16 as float32."""
+    """Converts bfloat16, which onnx holds as float32."""
     if port.dtype == "bfloat16" and isinstance(value, np.ndarray) and value.dtype == np.float32:
         return bfloat16_bits(value)
     return value
@@ -36,13 +36,13 @@ class PronyBackendRep(BackendRep):  # type: ignore[misc]
         self._tuple = namedtupledict("Outputs", [port.name for port in self._outputs])
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """inputs: arrays in the model's order, {name: array}, or a single array. The outputs, as a tuple with their names."""
+        """Runs on inputs: arrays in the model's order, {name: array}, or a single array. Returns the outputs as a named tuple."""
         if isinstance(inputs, Mapping):
             given = dict(inputs)
         else:
             several = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
             if len(several) != len(self._inputs):
-                raise InvalidArgument(f"{len(several)} inputs are given, the model has {len(self._inputs)}")
+                raise InvalidArgument(f"{len(several)} inputs given; the model takes {len(self._inputs)}")
             given = {port.name: value for port, value in zip(self._inputs, several)}
         outputs = self.session.run({port.name: _given(port, given[port.name]) for port in self._inputs if port.name in given})
         made: tuple[Any, ...] = self._tuple(*(outputs[port.name] for port in self._outputs))
@@ -50,11 +50,11 @@ class PronyBackendRep(BackendRep):  # type: ignore[misc]
 
 
 class PronyBackend(Backend):  # type: ignore[misc]
-    """onnx.backend.base.Backend over prony.Session. Options of a session may stand among the keywords: threads, inter_op, dims, …"""
+    """onnx.backend.base.Backend over prony.Session. Keywords may be options of a session: threads, inter_op, dims, …"""
 
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether every operator of the model can run."""
+        """Returns True if every operator of the model can run."""
         try:
             Session(model.SerializeToString()).close()
         except Unsupported:
@@ -63,9 +63,9 @@ class PronyBackend(Backend):  # type: ignore[misc]
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> PronyBackendRep:
-        """model: an onnx.ModelProto, its bytes, or a path."""
+        """Prepares a model: an onnx.ModelProto, its bytes, or a path."""
         if not cls.supports_device(device):
-            raise InvalidArgument(f"there is no device {device!r}; there is CPU")
+            raise InvalidArgument(f"unknown device {device!r}; wanted CPU")
         source = model.SerializeToString() if isinstance(model, onnx.ModelProto) else model
         return PronyBackendRep(Session(source, **kwargs))
 
@@ -77,7 +77,7 @@ class PronyBackend(Backend):  # type: ignore[misc]
     @classmethod
     def run_node(cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Optional[Sequence[tuple[Any, Sequence[int]]]] = None,
                  **kwargs: Any) -> tuple[Any, ...]:
-        """Runs one node on arrays. outputs_info: (type, shape) of each output, checked where it is given. opset_version: of ai.onnx."""
+        """Runs one node on arrays. outputs_info: (type, shape) of each output, checked if given. opset_version: the opset of ai.onnx."""
         version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         arrays = [np.asarray(value) for value in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
         names = [name for name in node.input if name]
@@ -95,7 +95,7 @@ class PronyBackend(Backend):  # type: ignore[misc]
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """CPU alone."""
+        """Returns True for CPU."""
         return device.split(":")[0] == "CPU"
 
 

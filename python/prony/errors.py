@@ -1,4 +1,4 @@
-"""Exceptions. Everything that Prony raises is a prony.Error with the C library's message, which names file, node and value."""
+"""Exceptions. Every exception of Prony is a prony.Error. Its message is the C library's and names file, node and value."""
 
 from __future__ import annotations
 
@@ -8,67 +8,67 @@ __all__ = ["Error", "OutOfMemory", "InvalidArgument", "ClosedError", "FileError"
 
 
 class Error(Exception):
-    """Whatever Prony raises. `status` is the C library's number for it (0: of the Python side)."""
+    """The base of Prony's exceptions. `status` is the C library's number (0: raised by the Python side)."""
 
     status: int = 0
 
 
 class OutOfMemory(Error, MemoryError):
-    """Memory that could not be had."""
+    """An allocation failed."""
 
     status = 1
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument that there is none of: a name, a number, an array of the other byte order."""
+    """An invalid argument: an unknown name, a number out of range, an array of the other byte order."""
 
     status = 2
 
 
 class FileError(Error, OSError):
-    """A file that cannot be read or written, or is no longer what was loaded."""
+    """A file cannot be read or written, or it changed after it was loaded."""
 
     status = 3
 
 
 class InvalidModel(Error, ValueError):
-    """A damaged model file, or one that contradicts itself."""
+    """A model file is damaged or contradicts itself."""
 
     status = 4
 
 
 class Unsupported(Error, NotImplementedError):
-    """Operators, types or precisions that this build has not."""
+    """This build lacks an operator, type or precision."""
 
     status = 5
 
 
 class ShapeMismatch(Error, ValueError):
-    """An array whose element type or shape is not what the model expects; the message names the input and both."""
+    """An array has another element type or shape than the model expects. The message names the input and both types."""
 
     status = 6
 
 
 class OutOfRange(Error, ValueError):
-    """A value outside of what an operator takes, such as an index beyond an axis."""
+    """A value is outside an operator's range, such as an index beyond an axis."""
 
     status = 7
 
 
 class Busy(Error, RuntimeError):
-    """A session that is called again by an operator or callback of its own run."""
+    """An operator or callback of a run called the session of this run."""
 
     status = 8
 
 
 class LimitExceeded(Error, RuntimeError):
-    """A bound that was set: memory, loop trips, time."""
+    """A limit was reached: memory, loop trips, time."""
 
     status = 9
 
 
 class InternalError(Error, RuntimeError):
-    """A fault, also one of an operator that was written in Python; its exception is the cause."""
+    """An internal fault, or an exception of an operator in Python, which is then the cause."""
 
     status = 10
 
@@ -80,25 +80,25 @@ class Cancelled(Error, RuntimeError):
 
 
 class NeedsDimension(Error, ValueError):
-    """A free dimension that nothing tells the value of; give dims."""
+    """A free dimension has no value; give dims."""
 
     status = 12
 
 
 class ClosedError(InvalidArgument):
-    """A session that was closed."""
+    """The session is closed."""
 
 
 class ForkError(Error, RuntimeError):
-    """This process was forked while Prony had sessions in its parent: use the start methods 'spawn' or 'forkserver'."""
+    """This process was forked from one with sessions: use the start methods 'spawn' or 'forkserver'."""
 
 
 class VersionError(Error, ImportError):
-    """The extension module beside the package is of another version."""
+    """The extension module has another version than the package."""
 
 
 class ThresholdMissed(Error, AssertionError):
-    """A threshold that a report does not meet (Check.raise_for_misses)."""
+    """A report misses a threshold (Check.raise_for_misses)."""
 
 
 BY_STATUS: dict[int, type[Error]] = {cls.status: cls for cls in (

@@ -1,4 +1,4 @@
-"""Judgement: comparing, checking limits, advice, accuracy; and what this machine can do."""
+"""Comparisons, thresholds, advice, accuracy, and the peaks of this machine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _report(target: Any) -> Report:
 
 
 def _named(rows: Sequence[Row]) -> list[Row]:
-    """a_ns becomes a_time_ns: the unit stays at the end."""
+    """Renames a_ns to a_time_ns: the unit stays at the end."""
     names = {"a_ns": "a_time_ns", "b_ns": "b_time_ns", "difference_ns": "time_difference_ns"}
     return [{names.get(key, key): value for key, value in row.items()} for row in rows]
 
@@ -42,7 +42,7 @@ def _named(rows: Sequence[Row]) -> list[Row]:
 class Comparison:
     """Two reports side by side; `a` is the baseline. `data` is the document prony.comparison/1, `str()` the command's text.
 
-    ok: nothing got worse. regressions: metrics that did. notes: what differs besides, and what weakens the verdicts."""
+    ok: no metric got worse. regressions: the metrics that got worse. notes: other differences, and reasons for weak verdicts."""
 
     def __init__(self, text: str, data: dict[str, Any], a: Report, b: Report) -> None:
         self.text, self.data, self.a, self.b = text, data, a, b
@@ -63,22 +63,22 @@ class Comparison:
         """"metrics", "layers", "types" or "nested", as dicts."""
         keys = {"metrics": "metrics", "layers": "layers", "types": "operator_types", "nested": "nested_layers"}
         if what not in keys:
-            raise InvalidArgument(f"there are no rows of {what!r}; there are {', '.join(keys)}")
+            raise InvalidArgument(f"unknown rows {what!r}; wanted one of {', '.join(keys)}")
         return Rows(_named(self.data.get(keys[what], [])), title=what)
 
     @property
     def metrics(self) -> "pandas.DataFrame":
-        """A row a metric that both know: key, unit, a, b, difference, ratio, ratio_ci95, p, evidence, verdict."""
+        """One row per metric that both reports have: key, unit, a, b, difference, ratio, ratio_ci95, p, evidence, verdict."""
         return self.rows("metrics").frame
 
     @property
     def layers(self) -> "pandas.DataFrame":
-        """A row a layer that both have: a_time_ns, b_time_ns, time_difference_ns, ratio, p, verdict."""
+        """One row per layer that both reports have: a_time_ns, b_time_ns, time_difference_ns, ratio, p, verdict."""
         return self.rows("layers").frame
 
     @property
     def types(self) -> "pandas.DataFrame":
-        """A row an operator type that both have."""
+        """One row per operator type that both reports have."""
         return self.rows("types").frame
 
     def __str__(self) -> str:
@@ -103,10 +103,10 @@ def _escape(text: str) -> str:
 
 def compare(a: Target, b: Target, *, noise: float = 0.01, names: Optional[tuple[str, str]] = None, keys: Optional[Sequence[str]] = None,
             ignore_load: bool = False, runs: int = 0, seconds: float = 0.0, **options: Any) -> Comparison:
-    """Two reports (or their JSON files), or two models, which are then measured in turns on the same inputs; `a` is the baseline.
+    """Compares two reports (or their JSON files), or two models, measured in turns on the same inputs. `a` is the baseline.
 
-    noise: part of the first value below which a difference is none. names: how to call them. keys: only these metrics.
-    ignore_load: judge although the machine was busier for one. runs, seconds, options: of the measurement, as of prony.profile.
+    noise: smaller relative differences count as noise. names: two names for the output. keys: compare only these metrics.
+    ignore_load: judge even if the machine's load differed. runs, seconds, options: of the measurement; see prony.profile.
     """
     if _is_report(a) != _is_report(b):
         raise InvalidArgument("compare takes two reports or two models, not one of each")
@@ -132,24 +132,24 @@ def _measure(models: Sequence[ModelSource], runs: int, seconds: float, options: 
 
 
 class Check:
-    """Thresholds held against a report. ok: all were met. `rows`, `data` (prony.check/1), `str()`."""
+    """Results of thresholds on a report. `ok` is True if no threshold was missed. `data` is prony.check/1, `str()` the command's text."""
 
     def __init__(self, text: str, data: dict[str, Any]) -> None:
         self.text, self.data = text, data
 
     @property
     def rows(self) -> Rows:
-        """A row a threshold: metric, limit, value, outcome, margin, …"""
+        """One row per threshold: metric, limit, value, outcome, margin, …"""
         return Rows(next(value for value in self.data.values() if isinstance(value, list)), title="thresholds")
 
     @property
     def ok(self) -> bool:
-        """Whether none was missed and each is known. What an interval reaches to ("open"), and what a busy machine may have made
-        slow ("withheld"), is not missed, as for `prony check`."""
+        """True if every metric is known and no threshold is missed. As for `prony check`, a limit within the interval ("open") and a
+        time of a busy machine ("withheld") are not missed."""
         return all(row["outcome"] in ("met", "open", "withheld") for row in self.rows)
 
     def raise_for_misses(self) -> None:
-        """Raises prony.ThresholdMissed with the text unless all is well: a line for a script that guards changes."""
+        """Raises prony.ThresholdMissed with the text unless `ok` is True."""
         if not self.ok:
             raise ThresholdMissed(self.text)
 
@@ -166,8 +166,9 @@ class Check:
 
 
 def check(target: Target, *thresholds: str, **options: Any) -> Check:
-    """Limits such as "latency:20ms", "throughput:1000samples/s", "memory:64MiB", "params:5M" on a report, or on a model, which is
-    measured with `options` first."""
+    """Checks thresholds such as "latency:20ms", "throughput:1000samples/s", "memory:64MiB", "params:5M" on a report or a model.
+
+    A model is first measured with `options`."""
     if not thresholds:
         raise InvalidArgument("check needs a threshold, such as 'latency:20ms'")
     if _is_report(target):
@@ -181,7 +182,7 @@ def check(target: Target, *thresholds: str, **options: Any) -> Check:
 
 
 class Advice:
-    """What to change, and why. `rows`: recommendations, each with action, reason and gain; `considered`: what was looked at in vain."""
+    """Recommended changes. `rows`: recommendations, each with action, reason and gain. `considered`: topics without a gain."""
 
     def __init__(self, text: str, data: dict[str, Any], report: Report, variants: Sequence[Report]) -> None:
         self.text, self.data, self.report, self.variants = text, data, report, list(variants)
@@ -209,7 +210,7 @@ _BATCHES = (1, 2, 4, 8, 16)
 
 
 def _variants(model: _prony.Model, base: Session, batch: Optional[int], options: Mapping[str, Any]) -> list[Session]:
-    """Other batch sizes where the model leaves them free, other thread counts, and rewritten where it was asked to run as written."""
+    """Makes sessions to compare: other batch sizes (if free), other thread counts, and rewrites if `options` turn them off."""
     made: list[Session] = []
     for other in _BATCHES if not options.get("shapes") else ():
         if other == (batch or 1):
@@ -236,8 +237,10 @@ def _variants(model: _prony.Model, base: Session, batch: Optional[int], options:
 
 def recommend(target: Target, *, batch: Optional[int] = None, seconds: float = 2.0, operators: Optional["Registry"] = None,
               progress: Optional[Progress] = None, **options: Any) -> Advice:
-    """What to change, each with the measured reason. A report speaks for itself; a model is measured beside variants of itself (batch,
-    threads), `seconds` each. options: as of prony.Session."""
+    """Recommends changes, each with its measured reason.
+
+    A report gives computed bounds only. A model is measured beside variants of itself (batch, threads), `seconds` each.
+    options: see prony.Session."""
     if _is_report(target):
         report, variants, name = _report(target), [], _report(target).name
     else:
@@ -262,23 +265,23 @@ def evaluate(model: Union[ModelSource, Session], data: Union[PathLike, Mapping[s
              preprocess: Optional[str] = None, classes: Optional[PathLike] = None, batch: int = 0, output: int = 0, warmup: int = 1,
              metric: Optional[Metric] = None, metric_name: Optional[str] = None,
              progress: Optional[Callable[[int, int], object]] = None, **options: Any) -> Report:
-    """Accuracy on labelled data, and what the runs took; report["evaluation"] has the figures.
+    """Measures accuracy on labelled data, and the time of the runs. report["evaluation"] has the accuracy.
 
     data: a folder or file (docs/reference/data_formats.md), or {input: array [N, …]} with labels [N].
     preprocess: of images, such as "imagenet" or "resize=256,crop=224,normalize=0..1". classes: file of class names.
-    batch: samples a run; 0: what the model or session says. output: index of the output with the scores.
-    metric(outputs, labels) -> float: instead of top-1 and top-5, of one batch; the mean over all samples counts.
-    progress(done, samples). options: as of prony.Session, where `model` is none.
+    batch: samples per run; 0: the batch of the model or session. output: index of the output with the scores.
+    metric(outputs, labels) -> float: the value of one batch, in place of top-1 and top-5; the result is the mean over all samples.
+    progress(done, samples). options: see prony.Session; only if `model` is not a session.
     """
     if isinstance(model, Session):
         if options:
-            raise InvalidArgument("options belong to the session that was given")
+            raise InvalidArgument("options cannot be given with a session: give them to prony.Session")
         session, own = model, False
     else:
         session, own = Session(model, **options), True
     arrays = isinstance(data, Mapping)
     if arrays and labels is None:
-        raise InvalidArgument("arrays need labels")
+        raise InvalidArgument("labels are missing: data of arrays needs labels")
     name = metric_name or (getattr(metric, "__name__", "metric") if metric else None)
     given = dict(preprocess=preprocess, classes=None if classes is None else os.fspath(classes), batch=batch, output=output, warmup=warmup,
                  metric=metric, metric_name=name, progress=progress)
@@ -290,8 +293,9 @@ def evaluate(model: Union[ModelSource, Session], data: Union[PathLike, Mapping[s
 
 
 def machine(*, measure: bool = False, keep: bool = True, threads: Threads = 0, seconds: float = 0.0) -> Optional[dict[str, Any]]:
-    """What this machine can do, prony.machine/1: peak FLOP/s, bandwidth per level. What is kept from an earlier measurement, or None;
-    measure: anew (about 2 s), and keep it, so that reports have a roofline."""
+    """Returns the peaks of this machine, prony.machine/1: FLOP/s, and bandwidth per memory level.
+
+    The result is the stored measurement, or None. measure=True measures (about 2 s) and stores; reports then have a roofline."""
     text = _prony.machine(measure, keep, 0 if threads in (None, "auto") else int(threads or 0), seconds)
     made: Optional[dict[str, Any]] = None if text is None else json.loads(text)
     return made

@@ -1,10 +1,10 @@
-"""A drop-in for code that is written for ONNX Runtime's Python interface:
+"""A drop-in for code written for ONNX Runtime's Python interface:
 
     import prony.onnxruntime as ort      # instead of: import onnxruntime as ort
 
 Names, shapes, types and kinds of errors are those of ONNX Runtime for the common calls: InferenceSession, SessionOptions, RunOptions,
-io_binding, OrtValue, providers. Everything runs on the processor. Options that Prony has no use for (arenas, logging,
-configuration entries, provider options) are kept and read back, and do nothing; docs/guides/python.md lists them.
+io_binding, OrtValue, providers. Everything runs on the processor. Prony stores and ignores options without meaning here (arenas,
+logging, configuration entries, provider options); docs/reference/python.md lists them.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class IOBinding:
         self._made: dict[str, Any] = {}
 
     def bind_cpu_input(self, name: str, array: Any) -> None:
-        """Binds an array; what stands in it when the run begins counts."""
+        """Binds an array. The run reads the values that it holds at its start."""
         self._session._input(name)
         self._inputs[name] = array
 
     def bind_input(self, name: str, device_type: str, device_id: int, element_type: Any, shape: Sequence[int], buffer_ptr: int) -> None:
-        """Binds memory by its address, which has to stay valid."""
+        """Binds memory by its address, which must stay valid."""
         on_cpu(device_type)
         self._session._input(name)
         self._inputs[name] = _memory(element_type, shape, buffer_ptr)
@@ -66,7 +66,7 @@ class IOBinding:
     def bind_output(self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
                     shape: Optional[Sequence[int]] = None,
                     buffer_ptr: Optional[int] = None) -> None:
-        """Asks for an output; with an address, it is made there."""
+        """Asks for an output. With an address, the run writes it there."""
         on_cpu(device_type)
         self._want(name)
         self._given.pop(name, None)
@@ -78,19 +78,19 @@ class IOBinding:
         self._given[name] = value.numpy()
 
     def synchronize_inputs(self) -> None:
-        """Nothing to wait for."""
+        """Does nothing: runs are synchronous."""
 
     def synchronize_outputs(self) -> None:
-        """Nothing to wait for."""
+        """Does nothing: runs are synchronous."""
 
     def get_outputs(self) -> list[OrtValue]:
-        """Of the last run, in the order in which they were bound."""
+        """Returns the outputs of the last run, in the order of binding."""
         return [OrtValue(self._made[name]) for name in self._wanted if name in self._made]
 
     get_outputs_as_ortvaluevector = get_outputs
 
     def copy_outputs_to_cpu(self) -> list[Any]:
-        """The arrays of the last run."""
+        """Returns the arrays of the last run."""
         return [self._made[name] for name in self._wanted if name in self._made]
 
     def clear_binding_inputs(self) -> None:
@@ -106,7 +106,7 @@ SessionIOBinding = IOBinding
 
 
 class _Memory:
-    """Bytes at an address, as numpy takes them."""
+    """Bytes at an address, for numpy's array interface."""
 
     def __init__(self, interface: dict[str, Any]) -> None:
         self.__array_interface__ = interface
@@ -125,7 +125,7 @@ Source = Union[PathLike, bytes]
 class InferenceSession:
     """Runs a model, as onnxruntime.InferenceSession does.
 
-    providers: "CPUExecutionProvider" is what there is; others in the list are passed over with a warning, as ONNX
+    providers: Prony has "CPUExecutionProvider". Other providers of ONNX Runtime are skipped with a warning, as ONNX
     Runtime does; unknown names raise RuntimeError.
     `session` is the prony.Session behind it, `profile()` its report.
     """
@@ -187,19 +187,19 @@ class InferenceSession:
         return self._started
 
     def disable_fallback(self) -> None:
-        """There is nothing to fall back to."""
+        """Does nothing: Prony has no fallback."""
 
     def enable_fallback(self) -> None:
-        """There is nothing to fall back to."""
+        """Does nothing: Prony has no fallback."""
 
     def end_profiling(self) -> str:
-        """Profiles what was last run and writes a Chrome trace, whose name it gives."""
+        """Profiles the last inputs, writes a Chrome trace, and returns its file name."""
         name = f"{self._options.profile_file_prefix}_{time.strftime('%Y-%m-%d_%H-%M-%S')}.json"
         self.profile(runs=1, warmup=0, measure_cost=False).save(name, form="trace")
         return name
 
     def profile(self, inputs: Optional[Mapping[str, Any]] = None, **options: Any) -> Any:
-        """A prony.Report of this session; options as of prony.profile."""
+        """Returns a prony.Report of this session. options: see prony.profile."""
         return self.session.profile(inputs, **options)
 
     # ---- runs
@@ -246,7 +246,7 @@ class InferenceSession:
 
     def run(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
             run_options: Optional[RunOptions] = None) -> list[Any]:
-        """The outputs of these names, in their order; None or []: all of them."""
+        """Runs and returns the named outputs in order; None or []: all outputs."""
         names = self._named(output_names)
         feed = {name: value.numpy() if isinstance(value, OrtValue) else value for name, value in input_feed.items()}
         made = self._run(feed, names, None, run_options)
@@ -303,18 +303,18 @@ def get_version_string() -> str:
 
 
 def get_build_info() -> str:
-    """Of Prony."""
+    """Returns the build of Prony."""
     build = _prony.build()
     return f"Prony {build['version']} ({build['git_commit']}), {build['compiler']}, {build['libraries']}"
 
 
 def set_default_logger_severity(level: int) -> None:
-    """Prony logs nothing."""
+    """Does nothing: Prony writes no log."""
 
 
 def set_default_logger_verbosity(level: int) -> None:
-    """Prony logs nothing."""
+    """Does nothing: Prony writes no log."""
 
 
 def set_seed(seed: int) -> None:
-    """Random operators without a seed draw from the library's own."""
+    """Does nothing: random operators without a seed use the library's own generator."""

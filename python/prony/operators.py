@@ -8,7 +8,7 @@
 
     session = prony.Session("model.onnx", operators=registry)
 
-Every operator states what it costs: one without would falsify the totals. An operator goes before a built-in one of its name.
+Every operator states its cost, so that the totals stay right. An operator takes precedence over a built-in one of the same name.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Node = _prony.Node
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """What is known of a tensor before it is there."""
+    """Type, shape and possibly the value of a tensor, before it is computed."""
 
-    dtype: str  #: as numpy spells it
-    shape: Optional[tuple[int, ...]]  #: None: known in the run only
-    value: Any = None  #: an array of its own where the elements are known already
+    dtype: str  #: numpy's name
+    shape: Optional[tuple[int, ...]]  #: None: only the run determines it
+    value: Any = None  #: a copy of the elements if they are known already
 
     @property
     def size(self) -> int:
-        """Elements; 0 where the shape is not known."""
+        """The number of elements; 0 if the shape is unknown."""
         count = 1 if self.shape is not None else 0
         for extent in self.shape or ():
             count *= extent
@@ -73,12 +73,12 @@ def _several(made: Any, count: int, what: str) -> list[Any]:
         what == "infer" and isinstance(made, tuple) and len(made) == 2 and not isinstance(made[0], (TensorInfo, tuple, list)))
     outputs = [made] if single else list(made)
     if len(outputs) != count:
-        raise ValueError(f"{what} gives {len(outputs)} outputs, the node has {count}")
+        raise ValueError(f"{what} returned {len(outputs)} outputs; the node has {count}")
     return outputs
 
 
 def _counts(made: Any) -> dict[str, int]:
-    """The counts that a cost function gave, all of them known and none negative."""
+    """Checks the counts that a cost function returned: known keys, no negative number."""
     counts = {}
     for key, value in (made if isinstance(made, Mapping) else {"flops": made}).items():
         if key not in _COUNTS:
@@ -93,13 +93,13 @@ def _counts(made: Any) -> dict[str, int]:
 
 
 class Registry(_prony.Registry):
-    """Operators for models that are loaded with it. It stays alive as long as a model does."""
+    """Operators for models that are loaded with this registry. A model keeps its registry alive."""
 
     def add(self, name: str, run: Run, *, infer: Infer, cost: Cost, domain: str = "", since: int = 1) -> None:
         """Defines an operator.
 
         run(node, *arrays) -> array, or one per output. The arrays are copies: run may write to them, keep them, return them, or give
-        them to another session. None where an optional input is omitted.
+        them to another session. An omitted optional input is None.
         infer(node, *infos) -> (type, shape) of the output, or a list of them; shape None: it depends on data, and infer is called again
         in the run, when infos have a value.
         cost(node, *infos) -> FLOPs, or {"macs", "madds", "flops", "special", "int_ops", "bytes_read", "bytes_written", "parameters"}; the
@@ -120,7 +120,7 @@ class Registry(_prony.Registry):
         self._add(domain, name, since, infer_all, cost_all, run_all)
 
     def operator(self, name: str, *, infer: Infer, cost: Cost, domain: str = "", since: int = 1) -> Callable[[F], F]:
-        """The same as a decorator of the function that runs."""
+        """Does the same as `add`, as a decorator of the run function."""
 
         def define(run: F) -> F:
             self.add(name, run, infer=infer, cost=cost, domain=domain, since=since)
@@ -130,5 +130,5 @@ class Registry(_prony.Registry):
 
 
 def builtin_operators() -> list[dict[str, Any]]:
-    """The built-in operators: domain, name, since_opset, types, cost (formula in words), kernels."""
+    """Returns the built-in operators: domain, name, since_opset, types, cost (formula in words), kernels."""
     return _prony.operators()

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib. Each function draws on axes and gives them back."""
+"""Plots with matplotlib. Each function draws on axes and returns them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _short(name: str, most: int = 34) -> str:
 
 
 def _milliseconds(ns: float) -> tuple[float, str]:
-    """A unit in which times of this size are readable: (ns of it, its name)"""
+    """Chooses a readable unit for times of this size: (its length in ns, its name)."""
     for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
         if ns >= size:
             return size, unit
@@ -41,7 +41,7 @@ def _measured(report: "Report", what: str) -> None:
 
 
 def layers(report: "Report", ax: Optional["Axes"], top: int = 20) -> Any:
-    """Bars of the layers that take longest; of a static report those with most FLOPs."""
+    """Draws bars of the slowest layers; for a static report, the layers with most FLOPs."""
     key, label = ("time_mean_ns", "time per run") if report.measured else ("flops", "FLOPs")
     rows = sorted((r for r in report.rows("layers") if r.get(key)), key=lambda r: -float(r[key]))[:top]
     unit, name = _milliseconds(rows[0][key]) if rows and report.measured else (1.0, "")
@@ -61,7 +61,7 @@ def layers(report: "Report", ax: Optional["Axes"], top: int = 20) -> Any:
 
 
 def types(report: "Report", ax: Optional["Axes"]) -> Any:
-    """Bars of operator types by their share."""
+    """Draws bars of operator types by their share."""
     rows = list(report.rows("types"))
     key = "time_share" if report.measured else "flops_share"
     axes: Any = _axes(ax, 7.0, 1.2 + 0.28 * max(len(rows), 3))
@@ -76,7 +76,7 @@ def types(report: "Report", ax: Optional["Axes"]) -> Any:
 
 
 def latency(report: "Report", ax: Optional["Axes"]) -> Any:
-    """The runs in their order, and the median with its 95 % interval."""
+    """Draws the runs in order, and the median with its 95 % interval."""
     _measured(report, "latency")
     stats = report.latency_ns
     samples = stats["samples"]
@@ -99,10 +99,10 @@ def latency(report: "Report", ax: Optional["Axes"]) -> Any:
 
 
 def memory(report: "Report", ax: Optional["Axes"]) -> Any:
-    """Live bytes of the arena, step by step, below what the plan needs."""
+    """Draws the live bytes of the arena per step, below the arena's size."""
     points = report.rows("memory_timeline")
     if not points:
-        raise InvalidArgument("the report has no memory timeline: nothing ran, or it was saved without (memory=True)")
+        raise InvalidArgument("the report has no memory timeline: nothing ran, or the report was saved without memory=True")
     most = max(max(p["live_bytes"] for p in points), report.memory.get("planned_bytes") or 1)
     scale, unit = (2.0 ** 20, "MiB") if most >= 2 ** 20 else (2.0 ** 10, "KiB") if most >= 2 ** 10 else (1.0, "bytes")
     axes: Any = _axes(ax)
@@ -123,7 +123,7 @@ def memory(report: "Report", ax: Optional["Axes"]) -> Any:
 
 
 def _roofs(report: "Report") -> tuple[Optional[float], list[tuple[str, float]]]:
-    """Of the most threads that were measured and are not more than ran: what one thread did is not held against two."""
+    """Returns the roofs for the largest measured thread count that does not exceed the report's threads."""
     roof = report.data.get("roof") or {}
     config = report.data.get("config") or {}
     ran = int(config.get("intra_op_threads") or 1) * int(config.get("inter_op_threads") or 1)
@@ -135,11 +135,11 @@ def _roofs(report: "Report") -> tuple[Optional[float], list[tuple[str, float]]]:
 
 
 def roofline(report: "Report", ax: Optional["Axes"]) -> Any:
-    """Operators by arithmetic intensity and speed, under this machine's roofs (prony.machine(measure=True) finds them once)."""
+    """Draws operators by arithmetic intensity and rate, under this machine's roofs (prony.machine(measure=True) measures them)."""
     _measured(report, "the roofline")
     rows = [r for r in report.rows("operators") if r.get("arithmetic_intensity_flop_per_byte") and r.get("flops_per_second")]
     if not rows:
-        raise InvalidArgument("no operator of the report computes")
+        raise InvalidArgument("the report has no operator that computes")
     axes: Any = _axes(ax, 7.0, 4.8)
     executed = [(r.get("executed_flops") or r["flops"]) / r["flops"] for r in rows]  # by the kernel; flops are the model's
     x = [r["arithmetic_intensity_flop_per_byte"] * part for r, part in zip(rows, executed)]
@@ -176,16 +176,16 @@ REPORT_KINDS: dict[str, Callable[..., Any]] = {"layers": layers, "types": types,
 
 def plot_report(report: "Report", kind: str, ax: Optional["Axes"], **options: Any) -> Any:
     if kind not in REPORT_KINDS:
-        raise InvalidArgument(f"there is no plot {kind!r}; there are {', '.join(REPORT_KINDS)}")
+        raise InvalidArgument(f"unknown plot {kind!r}; wanted one of {', '.join(REPORT_KINDS)}")
     return REPORT_KINDS[kind](report, ax, **options)
 
 
 def plot_study(study: "Study", kind: str, ax: Optional["Axes"]) -> Any:
-    """"speedup", "efficiency" or "latency" over the threads, with 95 % intervals, and the laws that were fitted."""
+    """Draws "speedup", "efficiency" or "latency" over the threads, with 95 % intervals and the fitted laws."""
     keys = {"speedup": ("speedup", "speedup_ci95"), "efficiency": ("efficiency", "efficiency_ci95"),
             "latency": ("median_ns", "median_ci95_ns")}
     if kind not in keys:
-        raise InvalidArgument(f"there is no plot {kind!r}; there are {', '.join(keys)}")
+        raise InvalidArgument(f"unknown plot {kind!r}; wanted one of {', '.join(keys)}")
     key, interval = keys[kind]
     axes: Any = _axes(ax)
     results = [r for r in study.rows("results") if not r["again"]]

@@ -1,4 +1,4 @@
-"""Measuring: one model, several side by side, a matrix of configurations."""
+"""Measurements: one model, several in turns, a matrix of configurations."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def profile_sessions(sessions: Sequence[Session], inputs: Optional[Sequence[Opti
                      seconds: float = 0.0, warmup: int = -1, keep_samples: bool = False, trace_threads: bool = True,
                      measure_cost: bool = True, count_hardware: bool = False, seed: int = 0,
                      progress: Optional[Progress] = None) -> list[Report]:
-    """Measures sessions in turns, so that what disturbs one disturbs all: a report each. inputs[i] (None: generated) are bound to
-    sessions[i]."""
+    """Measures sessions in turns, so that a disturbance affects all of them, and returns one report each.
+
+    inputs[i] (None: generated) are bound to sessions[i]."""
     for i, session in enumerate(sessions):
         given = inputs[i] if inputs is not None else None
         session._prepare(None if given is None else dict(given), seed)
@@ -47,16 +48,17 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
 
     model: path, bytes or prony.Model. inputs: {name: array}; None: generated from `seed` (floats uniform in [-0.5, 0.5), integers and
     bools in {0, 1}).
-    threads … operators: as of prony.Session.
-    runs: measured runs; 0: until the median is known to 1 %, or `seconds` (0: 5) are up. warmup: runs before; -1: detected.
-    keep_samples: each operator's time in each run. trace_threads: what each thread does. measure_cost: what measuring itself costs.
-    count_hardware: cycles, instructions and cache misses, where the kernel gives them. count: a counting preset.
-    accuracy: one more run beside a float64 reference: errors of operators and outputs (report["accuracy"],
+    threads … operators: see prony.Session.
+    runs: measured runs; 0: until the median is known to 1 %, or until `seconds` (0: 5) have passed. warmup: runs before; -1: detected.
+    keep_samples: keep each operator's time in each run. trace_threads: record each thread's work. measure_cost: measure the cost of
+    the measurement itself.
+    count_hardware: cycles, instructions and cache misses, if the system kernel provides them. count: a counting preset.
+    accuracy: compare one more run with a float64 reference: errors of operators and outputs (report["accuracy"],
         docs/guides/accuracy_profile.md).
-    accuracy_samples: operators whose own error is measured; 0: all. reference: another model whose nodes are the reference, such as the
-    one that this was quantized from. against: {output: array} that another runtime made of the same inputs.
-    progress(runs, seconds, error): called now and then.
-    Ctrl-C stops it with KeyboardInterrupt.
+    accuracy_samples: operators whose own error is measured; 0: all. reference: a model to take as the reference, such as the float
+    model of a quantized one. against: {output: array} of another runtime, for the same inputs.
+    progress(runs, seconds, error): called several times during the measurement.
+    Ctrl-C ends the measurement with KeyboardInterrupt.
     """
     with Session(model, threads=threads, inter_op=inter_op, precision=precision, dims=dims, shapes=shapes, batch=batch, rewrites=rewrites,
                  reuse=reuse, affinity=affinity, memory_limit=memory_limit, max_loop_trips=max_loop_trips, operators=operators) as session:
@@ -71,13 +73,13 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
 
 
 def inspect(model: ModelSource, *, operators: Optional["Registry"] = None, count: Optional[str] = None, **options: Any) -> Report:
-    """The static report: parameters, shapes, counts, memory; nothing runs. options: dims, shapes, batch as of prony.Session."""
+    """Returns the static report: parameters, shapes, counts, memory. Nothing runs. options: dims, shapes, batch of prony.Session."""
     report = open_model(model, operators)._inspect(session_dict({**options, "ask": True}))
     return report if count is None else report.set_count(count)
 
 
 class Bench:
-    """What prony.bench measured: `rows` and `frame` with a row a configuration, `reports` in the same order."""
+    """The results of prony.bench: `rows` and `frame` have one row per configuration, `reports` the same order."""
 
     def __init__(self, rows: list[dict[str, Any]], reports: list[Report]) -> None:
         self.rows = Rows(rows, title="configurations")
@@ -89,7 +91,7 @@ class Bench:
         return self.rows.frame
 
     def best(self, key: str = "samples_per_second") -> dict[str, Any]:
-        """The row with the most of `key`; of a time (…_ns) the one with the least."""
+        """Returns the row with the largest `key`; for a time (…_ns), the smallest."""
         rows = sorted(self.rows, key=lambda row: float(row[key]))
         return rows[0] if key.endswith("_ns") else rows[-1]
 

@@ -1,4 +1,4 @@
-"""Models on codes of 8 bits, made of float models."""
+"""Quantization of float models to 8 bits."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ __all__ = ["Quantized", "quantize"]
 
 
 class Quantized(Model):
-    """A model on codes, which sessions take as any other. layers: rows of what could be quantized: name, op, quantized (False: it
-    stays in float), error (what quantizing it alone does to the outputs, as part of their range; nan: not measured)."""
+    """A quantized model, which sessions take as any other.
+
+    layers: rows of the layers that can be quantized: name, op, quantized (False: it stays in float), error. The error is the change
+    of the outputs if only this layer is quantized, as a fraction of their range (nan: not measured)."""
 
     layers: list[dict[str, Any]]
 
@@ -26,14 +28,13 @@ class Quantized(Model):
 def quantize(model: ModelSource, path: Optional[PathLike] = None, *, calibrate: Union[None, PathLike, Mapping[str, Any]] = None,
              method: str = "minmax", preprocess: Optional[str] = None, keep_calibration: Optional[PathLike] = None,
              keep_accuracy: float = 0.0, power_of_two: bool = False, operators: Optional["Registry"] = None, **options: Any) -> Quantized:
-    """A standard QDQ model (docs/guides/quantize.md) of a float model, written to `path` (None: it is only loaded).
+    """Makes a standard QDQ model (docs/guides/quantize.md) of a float model. `path`: file to write; None: the model is only loaded.
 
-    calibrate: samples that show the ranges of activations: {input: array [N, …]}, a folder, .npz or list
-        (docs/reference/data_formats.md), or a
-    .calibration.json that was kept; None: ranges are found in each run, and convolutions stay in float.
-    method: "minmax", "percentile" or "entropy". preprocess: of images. keep_calibration: where the ranges are saved.
-    keep_accuracy: as many layers stay in float as keep the outputs on the samples within this part of their range.
-    power_of_two: scales that integers and floats compute alike. options: dims, shapes, batch, threads as of prony.Session.
+    calibrate: samples for the ranges of activations: {input: array [N, …]}, a folder, .npz or list (docs/reference/data_formats.md),
+    or a stored .calibration.json. None: each run finds the ranges, and convolutions stay in float.
+    method: "minmax", "percentile" or "entropy". preprocess: of images. keep_calibration: file for the ranges.
+    keep_accuracy: bound on the change of the outputs, as a fraction of their range. Layers stay in float until the samples meet it.
+    power_of_two: scales for which integers and floats give equal results. options: dims, shapes, batch, threads of prony.Session.
     """
     shared = open_model(model, operators)
     data: Any = None

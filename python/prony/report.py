@@ -1,4 +1,4 @@
-"""Reports: what a model costs and what it took."""
+"""Reports: costs and measurements of a model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEVELS = {"layers": 2, "operators": 4, "modules": 8, "nested": 16}
 
 
 def _flat(row: Row, renamed: dict[str, str], dropped: frozenset[str]) -> Row:
-    """One level: time_ns {mean, …} becomes time_mean_ns, …"""
+    """Flattens a row: time_ns {mean, …} becomes time_mean_ns, …"""
     made: Row = {}
     for key, value in row.items():
         if key in dropped:
@@ -53,13 +53,12 @@ _TYPE_NAMES = {"time_ns": "time_mean_ns"}
 
 
 class Report(_prony.Report):
-    """A report: the model as a whole, its layers as they were written, the operators as they were executed.
+    """A report: the model, its layers as the file has them, and the operators that ran.
 
-    `report["latency_ns"]` and `data` are the document prony.report/1 (docs/reference/report.md) as dicts and lists, without
-        pandas. `layers`,
-    `operators`, `modules`, `types`, `memory_timeline` are pandas frames with the units in the names of the columns; `rows(level)`
-    has the same as lists of dicts. `plot(kind)` draws with matplotlib, `save(path)` writes JSON, HTML, CSV, … by the suffix.
-    Times are nanoseconds, sizes bytes, shares parts of 1.
+    `data` is the document prony.report/1 (docs/reference/report.md) as dicts and lists; `report["latency_ns"]` reads a key of it.
+    `layers`, `operators`, `modules`, `types`, `memory_timeline` are pandas frames with units in the column names. `rows(level)` returns
+    the same as lists of dicts. `plot(kind)` draws with matplotlib. `save(path)` writes JSON, HTML, CSV, … by the suffix.
+    Times are nanoseconds, sizes bytes, shares fractions of 1.
     """
 
     _data: Optional[dict[str, Any]] = None
@@ -79,10 +78,10 @@ class Report(_prony.Report):
         return key in self.data
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A part of the document, or the default where the report has none."""
+        """Returns the value of a key of the document, or the default."""
         return self.data.get(key, default)
 
-    # ---- figures
+    # ---- values
 
     @property
     def name(self) -> str:
@@ -91,42 +90,42 @@ class Report(_prony.Report):
 
     @property
     def measured(self) -> bool:
-        """Whether anything ran."""
+        """True if the model ran; False for a static report."""
         return "latency_ns" in self.data
 
     @property
     def latency_ns(self) -> dict[str, Any]:
         """Statistics of the latency, ns: mean, median, min, max, std, p50 … p999, median_ci95, samples."""
         if not self.measured:
-            raise InvalidArgument("nothing was measured: this is a static report")
+            raise InvalidArgument("the report has no latency: it is static")
         return dict(self.data["latency_ns"])
 
     @property
     def totals(self) -> dict[str, Any]:
-        """Sums over the layers: macs, flops, parameters, bytes_read, …"""
+        """Sums over all layers: macs, flops, parameters, bytes_read, …"""
         return dict(self.data["totals"])
 
     @property
     def memory(self) -> dict[str, Any]:
-        """Bytes that plan, weights and process take."""
+        """Bytes of the plan, the weights and the process."""
         return dict(self.data.get("memory", {}))
 
     @property
     def metrics(self) -> dict[str, Optional[float]]:
-        """{key: value} of every metric; None: the report has not what it needs."""
+        """{key: value} of every metric; None: the report lacks its data."""
         return {row["key"]: row.get("value") for row in json.loads(self._metrics())["metrics"]}
 
     @property
     def critical_path(self) -> tuple[list[int], int]:
-        """(operators that wait for one another, their time in ns)"""
+        """The longest dependency chain: (indices of its operators, its time in ns)."""
         return self._critical_path()
 
     def layer_samples(self, layer: int) -> list[int]:
-        """A layer's time in each run, ns, if the profile was made with keep_samples."""
+        """Returns a layer's time in each run, ns. The profile needs keep_samples=True."""
         return self._samples(layer)
 
     def set_count(self, preset: Optional[str]) -> "Report":
-        """Adds what another counting tool would say (prony.count_presets()); None takes it away. The report itself is returned."""
+        """Adds the counts of another tool (prony.count_presets()); None removes them. Returns the report itself."""
         self._set_count(preset)
         self._data = None
         return self
@@ -134,13 +133,13 @@ class Report(_prony.Report):
     # ---- rows and frames
 
     def rows(self, level: str) -> Rows:
-        """"layers", "operators", "modules", "types", "memory_timeline", "memory_events", "weights", "nested" (what runs in
-        subgraphs), "cores": rows as dicts, with units in the names."""
+        """Returns "layers", "operators", "modules", "types", "memory_timeline", "memory_events", "weights" or "nested" (layers in
+        subgraphs): rows as dicts, with units in the names."""
         makers = {"layers": self._layer_rows, "operators": self._operator_rows, "modules": self._module_rows, "types": self._type_rows,
                   "memory_timeline": self._timeline_rows, "memory_events": self._event_rows, "weights": self._weight_rows,
                   "nested": self._nested_rows}
         if level not in makers:
-            raise InvalidArgument(f"there are no rows of {level!r}; there are {', '.join(makers)}")
+            raise InvalidArgument(f"unknown rows {level!r}; wanted one of {', '.join(makers)}")
         return makers[level]()
 
     def _layer_rows(self) -> Rows:
@@ -198,73 +197,73 @@ class Report(_prony.Report):
 
     @property
     def layers(self) -> "pandas.DataFrame":
-        """A row a node of the model: counts (macs, flops, …), kernel (None: it ran none), traffic_bytes, time_mean_ns,
-        time_share (0 to 1), output_bytes, … In the model's order; nodes that were folded at load time come last, without times."""
+        """One row per node of the model: counts (macs, flops, …), kernel (None: no kernel ran), traffic_bytes, time_mean_ns,
+        time_share (0 to 1), output_bytes, … The order is the model's; nodes folded at load time come last, without times."""
         return self._frame("layers")
 
     @property
     def operators(self) -> "pandas.DataFrame":
-        """A row an executed kernel: time_mean_ns, flops_per_second, arithmetic_intensity_flop_per_byte, percent_of_roof,
+        """One row per executed kernel: time_mean_ns, flops_per_second, arithmetic_intensity_flop_per_byte, percent_of_roof,
         bound, reason, …"""
         return self._frame("operators")
 
     @property
     def modules(self) -> "pandas.DataFrame":
-        """A row a module, parents before children, with what lies below: path, macs, parameters, time_mean_ns, time_share, …"""
+        """One row per module, parents before children; sums include submodules: path, macs, parameters, time_mean_ns, time_share, …"""
         return self._frame("modules")
 
     @property
     def types(self) -> "pandas.DataFrame":
-        """A row an operator type, those that take longest first."""
+        """One row per operator type, the slowest first."""
         return self._frame("types")
 
     @property
     def memory_timeline(self) -> "pandas.DataFrame":
-        """live_bytes of the arena at each step."""
+        """One row per step: live_bytes of the arena."""
         return self._frame("memory_timeline")
 
     @property
     def memory_events(self) -> "pandas.DataFrame":
-        """A row an allocation or release of the arena."""
+        """One row per allocation or release in the arena."""
         return self._frame("memory_events")
 
     @property
     def weights(self) -> "pandas.DataFrame":
-        """A row a weight tensor: elements, bytes, layer, trainable."""
+        """One row per weight tensor: elements, bytes, layer, trainable."""
         return self._frame("weights")
 
-    # ---- forms
+    # ---- formats
 
     def write(self, form: str = "text", **options: Any) -> str:
-        """The report as text, json, csv, latex, trace (Chrome trace events), folded (flame graphs), dot, svg (chart=…) or html.
+        """Returns the report as text, json, csv, latex, trace (Chrome trace events), folded (flame graphs), dot, svg (chart=…) or html.
         Options: width, top, sort, filter ("name=*conv*"), levels (of "layers", "operators", "modules", "nested"), all, color, chart."""
         levels = options.pop("levels", ())
         bits = 0
         for level in [levels] if isinstance(levels, str) else levels:
             if level != "model" and level not in _LEVELS:
-                raise InvalidArgument(f"there is no level {level!r}; there are model, {', '.join(_LEVELS)}")
+                raise InvalidArgument(f"unknown level {level!r}; wanted model, {', '.join(_LEVELS)}")
             bits |= _LEVELS.get(level, 1)
         if bits:
             options["levels"] = bits
         return self._write(form, options)
 
     def save(self, path: PathLike, form: Optional[str] = None, **options: Any) -> None:
-        """Writes a file, to a temporary name first; the form follows from the suffix (.json .html .csv .tex .txt .svg .dot .folded)."""
+        """Writes a file, by way of a temporary name. The suffix decides the format (.json .html .csv .tex .txt .svg .dot .folded)."""
         form = form or _FORMS.get(Path(path).suffix.lower())
         if form is None:
-            raise InvalidArgument(f"{path}: the suffix tells no form; give form=, one of {', '.join(sorted(set(_FORMS.values())))}, trace")
+            raise InvalidArgument(f"{path}: unknown suffix; give form=, one of {', '.join(sorted(set(_FORMS.values())))}, trace")
         if form == "json":
             options.setdefault("memory", True)
         self._save(os.fspath(path), form, options)
 
     def check(self, *thresholds: str) -> "Check":
-        """Holds the report against limits such as "latency:20ms" or "memory:200MiB"."""
+        """Checks the report against thresholds such as "latency:20ms" or "memory:200MiB"."""
         from .judge import check
 
         return check(self, *thresholds)
 
     def plot(self, kind: str = "layers", ax: Optional["Axes"] = None, **options: Any) -> "Axes":
-        """Draws "roofline", "latency", "memory", "layers" or "types" with matplotlib and gives the axes. `top`: bars of "layers"."""
+        """Draws "roofline", "latency", "memory", "layers" or "types" with matplotlib; returns the axes. `top`: bars of "layers"."""
         from .plots import plot_report
 
         drawn: "Axes" = plot_report(self, kind, ax, **options)
@@ -294,5 +293,5 @@ def _restore(name: str, text: str) -> Report:
 
 
 def load_report(path: PathLike) -> Report:
-    """Reads a report that was saved as JSON, by this package or the command."""
+    """Reads a report in JSON, written by this package or the command."""
     return _prony.load_report(os.fspath(path), Path(path).read_bytes())

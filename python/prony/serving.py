@@ -1,4 +1,4 @@
-"""Serving: requests of many threads combined into runs, and watching the runs of a session."""
+"""Serving: combines requests of many threads into runs, and monitors the runs of a session."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Batcher(_prony.Batcher):
             future = batcher.submit({"x": x})           # concurrent.futures.Future
             outputs = await batcher.run_async({"x": x})
 
-    model: path, bytes of an ONNX file, or a prony.Model. sessions: runs side by side. max_batch: samples in one run; 1: requests are
-    not combined. max_wait_ms: a request waits that long for others; 0: it is combined with those that already wait. max_queue:
-    requests that may wait; 0: 65536, and more raise LimitExceeded. Other options are those of prony.Session.
+    model: path, bytes of an ONNX file, or a prony.Model. sessions: number of parallel runs. max_batch: samples in one run; 1: requests are
+    not combined. max_wait_ms: a request waits this long for others; 0: it is combined only with waiting ones. max_queue:
+    requests that may wait; 0: 65536. Further requests raise LimitExceeded. Other options: see prony.Session.
 
-    Requests are combined if each has one sample (first dimension 1) and the same types and shapes. Combining is right for models that
-    treat the samples of a batch apart; `trial` compares combined runs with single ones on generated inputs.
+    Requests are combined if each has one sample (first dimension 1) and the same types and shapes. Combine requests only for models that
+    compute each sample of a batch alone. `trial` compares combined runs with single ones on generated inputs.
     """
 
     def __new__(cls, model: ModelSource, *, sessions: int = 1, max_batch: int = 1, max_wait_ms: float = 0.0, max_queue: int = 0,
@@ -75,11 +75,11 @@ class Batcher(_prony.Batcher):
         return self.submit(inputs).result()
 
     async def run_async(self, inputs: Mapping[str, Any]) -> Outputs:
-        """As run, for asyncio. A cancelled task leaves its request in the queue."""
+        """Does the same as run, for asyncio. A cancelled task leaves its request in the queue."""
         return await asyncio.wrap_future(self.submit(inputs))
 
     def close(self, drop: bool = False) -> None:
-        """Serves the requests that wait (drop: they raise Cancelled) and ends the threads. A closed batcher refuses requests."""
+        """Serves the waiting requests (drop: they raise Cancelled) and ends the threads. Later requests raise ClosedError."""
         _open.discard(self)
         self._close(drop)
 
@@ -91,10 +91,10 @@ class Batcher(_prony.Batcher):
 
 
 class Monitor:
-    """Watches the runs of a session (Session.monitor): one run in `every` is sampled, every run is held against the limits.
+    """Monitors the runs of a session (Session.monitor): samples one run in `every`, and checks each run against the limits.
 
     samples: the last samples, dicts of run, latency_ns, latency (statistics of the runs since the sample before), operators (index,
-    name, op, kernel, time_ns), arena_bytes, resident_bytes and overhead (the share of the run time that watching costs).
+    name, op, kernel, time_ns), arena_bytes, resident_bytes and overhead (the share of the run time that monitoring costs).
     alerts: the last alerts, dicts of kind ("latency" or "memory"), run, value and threshold (ns, or bytes).
     """
 
@@ -110,7 +110,7 @@ class Monitor:
                          on_alert or self.alerts.append)
 
     def stop(self) -> None:
-        """Ends the watch; samples and alerts stay."""
+        """Ends monitoring; samples and alerts stay."""
         if not self._session.closed:
             self._session._monitor(0, 0, 0, None, None)
 

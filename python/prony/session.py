@@ -22,7 +22,7 @@ __all__ = ["Model", "Session", "ValueInfo", "FreeDim"]
 
 
 class ValueInfo(NamedTuple):
-    """An input or output as the model declares it."""
+    """An input or output, as the model declares it."""
 
     name: str
     kind: str  #: "tensor", "sequence" or "optional"
@@ -32,7 +32,7 @@ class ValueInfo(NamedTuple):
 
 
 class FreeDim(NamedTuple):
-    """A free dimension of the inputs and what it becomes."""
+    """A free dimension of the inputs, and the size that a session gives it."""
 
     name: str  #: as `dims` takes it
     input: str
@@ -45,11 +45,11 @@ class FreeDim(NamedTuple):
 class Model(_prony.Model):
     """A loaded model: immutable, shared by sessions and threads.
 
-    source: path of an ONNX file, or its bytes (external data is then refused).
+    source: path of an ONNX file, or its bytes (without external data).
     operators: a prony.Registry of operators written in Python.
-    copy: read the file instead of mapping it; a mapped file must not be written to, replace it by renaming.
+    copy: read the file instead of mapping it. Do not write to a mapped file: replace it by renaming another one.
     memory_limit: heap of the model and all its sessions, bytes; 0: no bound.
-    data_folder: where external data lies; None: beside the model.
+    data_folder: folder of external data; None: the model's folder.
     name: for messages about a model from bytes.
     """
 
@@ -64,7 +64,7 @@ class Model(_prony.Model):
 
     @property
     def optional_inputs(self) -> list[ValueInfo]:
-        """Inputs that need not be given: the model has a default for each, its initializer of that name."""
+        """Inputs that may be omitted: the model has a default for each, its initializer of that name."""
         return [ValueInfo(*row) for row in self._optional_inputs]
 
     @property
@@ -73,13 +73,13 @@ class Model(_prony.Model):
         return [ValueInfo(*row) for row in self._outputs]
 
     def free_dims(self, **options: Any) -> list[FreeDim]:
-        """The free dimensions of the inputs, and what a session with these options makes of them."""
+        """Returns the free dimensions of the inputs, and the sizes that a session with these options gives them."""
         rows = self._free_dims(session_dict({**options, "ask": True}))
         return [FreeDim(r["name"], r["input"], r["axis"], r["value"] if r["value"] >= 0 else None, r["reason"],
                         r["example"] if r["example"] >= 0 else None) for r in rows]
 
     def extract(self, path: PathLike, *, inputs: Sequence[str] = (), outputs: Sequence[str] = (), **options: Any) -> None:
-        """Saves the part between tensors as a model of its own: from `inputs` (none: the model's) to `outputs` (likewise)."""
+        """Saves the part between `inputs` and `outputs` as a model. Empty lists mean the model's own inputs and outputs."""
         self._extract(list(inputs), list(outputs), os.fspath(path), session_dict(options))
 
 
@@ -87,10 +87,10 @@ ModelSource = Union[PathLike, bytes, _prony.Model]
 
 
 def open_model(source: ModelSource, operators: Optional["Registry"] = None) -> _prony.Model:
-    """The model itself, or a loaded one."""
+    """Returns the model, loaded if necessary."""
     if isinstance(source, _prony.Model):
         if operators is not None:
-            raise ValueError("operators belong to a model: give them to prony.Model")
+            raise ValueError("a loaded model takes no operators: give them to prony.Model")
         return source
     return Model(source, operators=operators)
 
@@ -105,15 +105,15 @@ class Session(_prony.Session):
         outputs = session.run({"x": x})
 
     model: path, bytes of an ONNX file, or a prony.Model, which several sessions may share.
-    threads: inside of an operator; "auto": the cores there are. inter_op: workers that run operators side by side, or "auto".
-    precision: "fp32". dims: extents of free dimensions by their symbol. shapes: whole input shapes by name. batch: first dimension of
-    every input. max_dims: largest extents of free dimensions that change from run to run, as a cache that grows does: one plan serves
-    all extents up to them, and no run binds or plans. affinity: cores, such as "0-3,8". memory_limit: bytes; 0: no
+    threads: threads inside an operator; "auto": one per usable core. inter_op: workers that run operators side by side, or "auto".
+    precision: "fp32". dims: sizes of free dimensions by their symbol. shapes: whole input shapes by name. batch: first dimension of
+    every input. max_dims: largest sizes of free dimensions that change from run to run, such as a growing cache: one plan serves
+    all sizes up to them, and no run binds or plans. affinity: cores, such as "0-3,8". memory_limit: bytes; 0: no
     bound. operators: a prony.Registry.
 
-    Contiguous numpy arrays (and whatever else has the buffer protocol, or DLPack) are read where they lie, and outputs are made in
-    new arrays without a copy. A session may be called from several threads, which take turns; runs release the GIL. What a session
-    runs does not depend on the number of threads, to the last bit.
+    Runs read contiguous numpy arrays (and other objects with the buffer protocol or DLPack) in place, and write outputs to new arrays
+    without a copy. Several threads may call a session; they take turns. Runs release the GIL. Results do not depend on the number of
+    threads, to the last bit.
     """
 
     def __new__(cls, model: ModelSource, *, threads: Threads = "auto", inter_op: Threads = 1, precision: str = "fp32",
@@ -136,7 +136,7 @@ class Session(_prony.Session):
 
     @property
     def optional_inputs(self) -> list[ValueInfo]:
-        """The model's inputs that need not be given. A run that leaves one out has its default."""
+        """Inputs that may be omitted. A run without one uses its default."""
         return [ValueInfo(*row) for row in self.model._optional_inputs]
 
     @property
@@ -145,11 +145,11 @@ class Session(_prony.Session):
         return [ValueInfo(*row) for row in self.model._outputs]
 
     def prepare(self, inputs: Optional[Mapping[str, Any]] = None) -> None:
-        """Plans for the shapes of `inputs` (None: generated ones), so that the first run need not."""
+        """Plans for the shapes of `inputs` (None: generated ones) before the first run."""
         self._prepare(None if inputs is None else dict(inputs))
 
     def submit(self, inputs: dict[str, Any], outputs: Optional[Sequence[str]] = None) -> "Future[dict[str, Any]]":
-        """Runs on a thread of the session's own and returns a concurrent.futures.Future at once. Submitted runs take turns, in order.
+        """Runs on a thread of the session and returns a concurrent.futures.Future at once. Submitted runs take turns, in order.
         The arrays may not change until the future is done. prony.Batcher runs several requests together."""
         with _executor_lock:
             if self.closed:
@@ -161,14 +161,14 @@ class Session(_prony.Session):
             return self._executor.submit(self.run, inputs, outputs)
 
     async def run_async(self, inputs: dict[str, Any], outputs: Optional[Sequence[str]] = None) -> dict[str, Any]:
-        """As run, for asyncio: the event loop goes on meanwhile. A cancelled task does not stop a run that has begun; cancel() does."""
+        """As run, for asyncio: the event loop continues. A cancelled task does not stop a run that has begun; cancel() does."""
         import asyncio
 
         return await asyncio.wrap_future(self.submit(inputs, outputs))
 
     def close(self) -> None:
-        """Releases threads, memory and held arrays, after the runs that have begun; submitted runs that have not are cancelled. A
-        closed session refuses everything."""
+        """Releases threads, memory and held arrays, after the runs that have begun. Other submitted runs are
+        cancelled. Every later call raises ClosedError."""
         with _executor_lock:
             executor, self._executor = self._executor, None
         if executor is not None:
@@ -180,16 +180,16 @@ class Session(_prony.Session):
                 on_alert: Optional[Callable[[dict[str, Any]], object]] = None, keep: int = 1000) -> "Monitor":
         """Watches the runs from now on; prony.Monitor describes samples and alerts. It replaces an earlier monitor of the session.
 
-        every: one run in so many is sampled, with the time of each operator. latency_above_ms: a run that takes longer raises an
-        alert. memory_above: a sampled run alerts if the process holds more bytes. on_sample, on_alert: called by the running thread
-        with a dict, which may not use the session; without them the monitor keeps the last `keep` of each."""
+        every: one run in `every` is sampled, with the time of each operator. latency_above_ms: a run that takes longer raises an
+        alert. memory_above: a sampled run alerts if the process holds more bytes. on_sample, on_alert: the running thread calls them
+        with a dict; they may not use the session; without them the monitor keeps the last `keep` of each."""
         from .serving import Monitor
 
         return Monitor(self, every, latency_above_ms, memory_above, on_sample, on_alert, keep)
 
     def profile(self, inputs: Optional[Mapping[str, Any]] = None, **options: Any) -> "Report":
-        """Runs repeatedly and reports. inputs None: those of the last run, or generated ones; options are those of prony.profile that do
-        not make the session."""
+        """Runs repeatedly and reports. inputs: None takes those of the last run, or generated ones. options: those of prony.profile,
+        without the session's options."""
         from .profiling import profile_sessions
 
         return profile_sessions([self], None if inputs is None else [dict(inputs)], **options)[0]

@@ -1,4 +1,4 @@
-"""Thread-scaling studies, prony.study/1: reading one, or measuring it in fresh processes."""
+"""Thread-scaling studies, prony.study/1: read one, or measure one in fresh processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Study", "load_study", "scale"]
 
 class Study(_prony.Study):
     """A thread-scaling study. `data` is the document; `results`, `blocks`, `samples`, `operators` are frames; `rows(what)` the same
-    as dicts; `plot(kind)` draws; `save(path)` writes .json, .html, .csv (a row a sample) or .svg; `str()` is the command's text."""
+    as dicts; `plot(kind)` draws; `save(path)` writes .json, .html, .csv (one row per sample) or .svg; `str()` is the command's text."""
 
     _data: Optional[dict[str, Any]] = None
 
@@ -46,19 +46,19 @@ class Study(_prony.Study):
 
     @property
     def verdict(self) -> str:
-        """What the data are good for: "good", "fair", "poor", …"""
+        """Quality of the data: "good", "fair", "poor", …"""
         return str(self.data["quality"]["verdict"])
 
     @property
     def fits(self) -> dict[str, Any]:
-        """The laws of Amdahl and Gustafson and the universal scalability law, as fitted."""
+        """The fitted laws: Amdahl's, Gustafson's, and the universal scalability law."""
         return dict(self.data["fits"])
 
     def rows(self, what: str) -> Rows:
-        """"results" (a row a configuration), "blocks" (a row a process), "samples" (a row a run), "operators" (what each loses)."""
+        """Returns dicts: "results" (one per configuration), "blocks" (per process), "samples" (per run), "operators" (lost time each)."""
         makers = {"results": self._results, "blocks": self._blocks, "samples": self._samples, "operators": self._operators}
         if what not in makers:
-            raise InvalidArgument(f"there are no rows of {what!r}; there are {', '.join(makers)}")
+            raise InvalidArgument(f"unknown rows {what!r}; wanted one of {', '.join(makers)}")
         return Rows(makers[what](), title=what)
 
     def _configuration(self, index: int) -> Row:
@@ -84,22 +84,22 @@ class Study(_prony.Study):
 
     @property
     def results(self) -> "pandas.DataFrame":
-        """A row a configuration: threads, median_ns, median_ci95_ns, samples_per_second, speedup, efficiency, …"""
+        """One row per configuration: threads, median_ns, median_ci95_ns, samples_per_second, speedup, efficiency, …"""
         return self.rows("results").frame
 
     @property
     def blocks(self) -> "pandas.DataFrame":
-        """A row a process."""
+        """One row per process."""
         return self.rows("blocks").frame
 
     @property
     def samples(self) -> "pandas.DataFrame":
-        """A row a run: latency_ns."""
+        """One row per run: latency_ns."""
         return self.rows("samples").frame
 
     @property
     def operators(self) -> "pandas.DataFrame":
-        """A row an operator and configuration: time_ns, lost_ns, efficiency, reason."""
+        """One row per operator and configuration: time_ns, lost_ns, efficiency, reason."""
         return self.rows("operators").frame
 
     def plot(self, kind: str = "speedup", ax: Optional["Axes"] = None) -> "Axes":
@@ -110,18 +110,18 @@ class Study(_prony.Study):
         return made
 
     def save(self, path: PathLike, chart: Optional[str] = None) -> None:
-        """Writes the study; the form follows from the suffix. chart: of .svg, "speedup", "efficiency", "operators" or "timeline"."""
+        """Writes the study; the suffix decides the format. chart (for .svg): "speedup", "efficiency", "operators" or "timeline"."""
         suffix = os.path.splitext(os.fspath(path))[1].lower()
         if suffix == ".json":
             return self._save(os.fspath(path))
         if suffix not in (".html", ".csv", ".svg", ".txt"):
-            raise InvalidArgument(f"{path}: the suffix tells no form of a study; there are .json, .html, .csv, .svg and .txt")
+            raise InvalidArgument(f"{path}: unknown suffix; wanted .json, .html, .csv, .svg or .txt")
         text = self._write(suffix[1:], chart)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 
     def differences(self, earlier: "Study") -> int:
-        """How many configurations differ from those of an earlier study of the same plan."""
+        """Returns the number of configurations that differ from an earlier study of the same plan."""
         return self._compare(earlier)
 
     def __str__(self) -> str:
@@ -146,11 +146,11 @@ def scale(model: PathLike, *, threads: Sequence[Threads] = (), inter_op: Sequenc
           weak: bool = False,
           processes: int = 0, seconds: float = 0.0, runs: int = 0, warmup: int = -1, budget: float = 0.0, seed: int = 0,
           progress: Optional[Callable[[Mapping[str, Any]], object]] = None, **options: Any) -> Study:
-    """A thread-scaling study of a model file: each configuration in several fresh processes, in a random order.
+    """Measures a thread-scaling study of a model file: each configuration in several fresh processes, in random order.
 
-    threads: numbers, none: 1, 2, 4 … usable. processes: of each configuration, 0: 10. seconds: of a process. budget: seconds of the whole
-    study; the rest follows from it. weak: the batch grows with the threads. progress({done, planned, seconds_left, …}).
-    options: dims, shapes, rewrites, … as of prony.Session. Ctrl-C leaves what was measured so far unanalysed.
+    threads: numbers; empty: 1, 2, 4 … up to the usable ones. processes: per configuration; 0: 10. seconds: per process. budget: seconds
+    of the whole study, which decide the rest. weak: the batch grows with the threads. progress({done, planned, seconds_left, …}).
+    options: dims, shapes, rewrites, …; see prony.Session. Ctrl-C ends the study without a result.
     """
     path = os.fspath(model)
     plan = dict(threads=[threads_number(t, 0) for t in threads], inter_op=list(inter_op), batches=list(batches), weak=weak,

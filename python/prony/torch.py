@@ -1,7 +1,7 @@
-"""A PyTorch module, profiled: exported to ONNX, measured, and its rows joined with named_modules(). Needs the packages torch and onnx.
+"""Profiles a PyTorch module: exports it to ONNX, measures it, and joins the rows with named_modules(). Needs torch and onnx.
 
     report = prony.torch.profile(model, (x,), threads=2)
-    report.module_frame         # a row a submodule, with its class and parameters
+    report.module_frame         # one row per submodule, with its class and parameters
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _torch() -> Any:
 
 
 def _names(module: Any, count: int, keywords: Sequence[str]) -> list[str]:
-    """Of the inputs: those of forward()'s parameters."""
+    """Names the inputs after forward()'s parameters."""
     try:
         parameters = [p.name for p in inspect.signature(module.forward).parameters.values()
                       if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -54,8 +54,8 @@ def _flat(values: Any) -> list[Any]:
 
 def export(module: Any, example_inputs: Any, path: str, *, kwargs: Optional[Mapping[str, Any]] = None, opset: int = 13,
            input_names: Optional[Sequence[str]] = None, dynamic_axes: Optional[Mapping[str, Any]] = None) -> list[str]:
-    """Writes the module as an ONNX file and gives the names of its inputs. The module is exported as it is for inference (eval), and put
-    back into the mode it was in."""
+    """Writes the module as an ONNX file and returns the names of its inputs. The export uses inference mode (eval); afterwards the module
+    has its former mode."""
     torch = _torch()
     inputs = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
     given = dict(kwargs or {})
@@ -74,14 +74,14 @@ def export(module: Any, example_inputs: Any, path: str, *, kwargs: Optional[Mapp
 
 
 class ModuleReport(Report):
-    """A prony.Report that knows the module's own names: `module_rows` and `module_frame` join it with named_modules()."""
+    """A prony.Report with the module's own names: `module_rows` and `module_frame` join it with named_modules()."""
 
     _modules: dict[str, Row] = {}
 
     @property
     def module_rows(self) -> Rows:
-        """A row a submodule that ran: path (as named_modules() has it), class_name, own_parameters, macs, flops, parameters, time_mean_ns,
-        time_share, layers; parents before children."""
+        """One row per submodule that ran: path (as named_modules() has it), class_name, own_parameters, macs, flops,
+        parameters, time_mean_ns, time_share, layers; parents before children."""
         found: dict[str, Row] = {}
         for row in self.rows("modules"):
             path = _module_path(str(row["path"]))
@@ -92,12 +92,12 @@ class ModuleReport(Report):
 
     @property
     def module_frame(self) -> "pandas.DataFrame":
-        """The same as a pandas.DataFrame with the path as index."""
+        """Returns `module_rows` as a pandas.DataFrame with the path as index."""
         return self.module_rows.frame.set_index("path")
 
 
 def _module_path(path: str) -> str:
-    """The exporter's "layer1/layer1.0/conv1" is named_modules()'s "layer1.0.conv1": each part repeats those above or adds to them."""
+    """The exporter's "layer1/layer1.0/conv1" is named_modules()'s "layer1.0.conv1": each component repeats or extends the one before."""
     made = ""
     for part in path.split("/") if path else []:
         if made and (part == made or part.startswith(made + ".")):
@@ -124,8 +124,9 @@ def profile(module: Any, example_inputs: Any, *, kwargs: Optional[Mapping[str, A
             keep: Optional[str] = None, **options: Any) -> ModuleReport:
     """Exports a torch.nn.Module, profiles it on the example inputs, and joins the rows with named_modules().
 
-    example_inputs: what forward() takes, a tensor or a tuple; kwargs: by name. opset: of the export. keep: path to keep the ONNX file at.
-    options: as of prony.profile.
+    example_inputs: arguments of forward(), a tensor or a tuple; kwargs: arguments by name. opset: of the export. keep: path for the
+    ONNX file.
+    options: see prony.profile.
     """
     tensors = _flat(example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)) + _flat(dict(kwargs or {}))
     with tempfile.TemporaryDirectory() as folder:
@@ -134,14 +135,14 @@ def profile(module: Any, example_inputs: Any, *, kwargs: Optional[Mapping[str, A
         model = Model(path, copy=keep is None)
         ports = model.inputs
         if len(ports) > len(tensors):
-            raise InvalidArgument(f"the exported model has {len(ports)} inputs, {len(tensors)} tensors are given")
+            raise InvalidArgument(f"the exported model has {len(ports)} inputs; got {len(tensors)} tensors")
         given = _matched([port.name for port in ports], tensors, module, example_inputs, kwargs)
         report = profiling.profile(model, given, **options)
     return _with_modules(report, module)
 
 
 def _matched(ports: list[str], tensors: list[Any], module: Any, example_inputs: Any, kwargs: Optional[Mapping[str, Any]]) -> dict[str, Any]:
-    """Inputs that nothing reads are not in the exported model: the others are found by name."""
+    """Matches inputs by name: the exporter drops inputs that no node reads."""
     inputs = example_inputs if isinstance(example_inputs, tuple) else (example_inputs,)
     names = _names(module, len(inputs), list(kwargs or {})) if len(_flat(inputs)) == len(inputs) else []
     arrays = [tensor.detach().cpu().numpy() for tensor in tensors]
@@ -150,7 +151,7 @@ def _matched(ports: list[str], tensors: list[Any], module: Any, example_inputs: 
 
 
 def inspect_module(module: Any, example_inputs: Any, *, kwargs: Optional[Mapping[str, Any]] = None, opset: int = 13) -> ModuleReport:
-    """The static report of a module: counts and sizes, joined with named_modules(); nothing is measured."""
+    """Returns the static report of a module: counts and sizes, joined with named_modules(). Nothing runs."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, f"{type(module).__name__}.onnx")
         export(module, example_inputs, path, kwargs=kwargs, opset=opset)

@@ -70,7 +70,7 @@ static void py_data_show_progress(void *user, int64_t done, int64_t samples)
     PyGILState_Release(gil);
 }
 
-/* Arrays in memory: {name: array} and labels, None where the options say that there are none. */
+/* Arrays in memory: {name: array}, and labels (None for unlabelled data). */
 static prony_status create_dataset(prony_dataset **out, const prony_model *model, PyObject *inputs, PyObject *labels,
                                    const prony_dataset_options *options, prony_error *error)
 {

@@ -29,7 +29,7 @@ static void on_interrupt(int number, siginfo_t *info, void *context)
     atomic_fetch_sub(&inside, 1);
 }
 
-/* Where Python runs its handlers. */
+/* Python runs its handlers on the main thread alone. */
 static bool on_main_thread(void)
 {
     static _Thread_local int known; /* 0: not asked yet */
@@ -47,14 +47,14 @@ void pyp_guard_begin(pyp_guard *guard, prony_session *const *list, size_t count)
     static struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
     struct sigaction former;
     *guard = (pyp_guard){false, list, count};
-    if (!on_main_thread() || atomic_load(&sessions)) return; /* the second: a run inside of an operator of another */
+    if (!on_main_thread() || atomic_load(&sessions)) return; /* non-NULL: a run inside an operator of another run */
     ours.sa_sigaction = on_interrupt;
     atomic_store(&pressed, false);
     if (sigaction(SIGINT, &ours, &former) != 0) return;
     if (py_interrupt_is_ours(&former)) return;
     before = former;
     if (!(former.sa_flags & SA_SIGINFO) && (former.sa_handler == SIG_DFL || former.sa_handler == SIG_IGN)) {
-        sigaction(SIGINT, &former, NULL); /* nobody listens */
+        sigaction(SIGINT, &former, NULL); /* the program does not handle SIGINT */
         return;
     }
     atomic_store(&session_count, count);
@@ -67,7 +67,7 @@ bool pyp_guard_end(pyp_guard *guard)
     if (!guard->set) return false;
     atomic_store(&sessions, NULL);
     sigaction(SIGINT, &before, NULL);
-    while (atomic_load(&inside)) sched_yield(); /* another thread's may still look at the list */
+    while (atomic_load(&inside)) sched_yield(); /* a handler on another thread may still read the list */
     bool was = atomic_load(&pressed);
     for (size_t i = 0; was && i < guard->count; i++) (void)!prony_session_uncancel(guard->sessions[i], NULL);
     guard->set = false;

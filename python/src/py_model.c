@@ -227,7 +227,7 @@ static int names_of(const char **to, size_t *count, PyObject *list)
 {
     Py_ssize_t n = PyList_Size(list);
     if (n < 0) return -1;
-    if (n > PART_MOST) return pyp_raise(PRONY_INVALID_ARGUMENT, "a part of more than %d tensors", PART_MOST), -1;
+    if (n > PART_MOST) return pyp_raise(PRONY_INVALID_ARGUMENT, "a part has more than %d tensors", PART_MOST), -1;
     for (Py_ssize_t i = 0; i < n; i++)
         if (!(to[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(list, i), NULL))) return -1;
     *count = (size_t)n;

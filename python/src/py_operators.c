@@ -37,7 +37,7 @@ typedef struct node_view {
 static const prony_node *py_operators_node_of(node_view *self)
 {
     if (self->context) return self->context->node;
-    PyErr_SetString(PyExc_RuntimeError, "a node is for the call that it was given to, which is over");
+    PyErr_SetString(PyExc_RuntimeError, "the node is not valid any more: its call has ended");
     return NULL;
 }
 
@@ -95,17 +95,18 @@ static PyObject *node_number(node_view *self, void *which)
     return PyLong_FromLongLong(*(const char *)which == 'o' ? node->opset : self->context->threads);
 }
 
-static PyMethodDef node_methods[] = {{"get", (PyCFunction)(void (*)(void))node_get, METH_VARARGS,
-                                      "get(name, default=None)\n--\n\nAn attribute of the node, or the default."},
-                                     {"cancelled", (PyCFunction)(void (*)(void))node_cancelled, METH_NOARGS,
-                                      "cancelled()\n--\n\nWhether the run was cancelled; what a long loop may ask."},
-                                     {NULL, NULL, 0, NULL}};
+static PyMethodDef node_methods[] = {
+    {"get", (PyCFunction)(void (*)(void))node_get, METH_VARARGS,
+     "get(name, default=None)\n--\n\nAn attribute of the node, or the default."},
+    {"cancelled", (PyCFunction)(void (*)(void))node_cancelled, METH_NOARGS,
+     "cancelled()\n--\n\nReturns True if the run was cancelled. Long loops should ask."},
+    {NULL, NULL, 0, NULL}};
 static PyGetSetDef node_attributes[] = {
     {"name", (getter)(void (*)(void))node_text, NULL, "the node's name", (void *)(uintptr_t)"n"},
     {"domain", (getter)(void (*)(void))node_text, NULL, "\"\" is ai.onnx", (void *)(uintptr_t)"d"},
     {"op_type", (getter)(void (*)(void))node_text, NULL, "\"Conv\"", (void *)(uintptr_t)"t"},
     {"opset", (getter)(void (*)(void))node_number, NULL, "version of the domain", (void *)(uintptr_t)"o"},
-    {"threads", (getter)(void (*)(void))node_number, NULL, "that a call may use", (void *)(uintptr_t)"t"},
+    {"threads", (getter)(void (*)(void))node_number, NULL, "threads that a call may use", (void *)(uintptr_t)"t"},
     {NULL, NULL, NULL, NULL, NULL}};
 
 static void node_dealloc(PyObject *self)
@@ -119,7 +120,7 @@ static PyType_Slot node_slots[] = {
     {Py_tp_methods, node_methods},
     {Py_tp_getset, node_attributes},
     {Py_tp_dealloc, (void *)(uintptr_t)node_dealloc},
-    {Py_tp_doc, (void *)(uintptr_t)"The node that a function of an operator is called for."},
+    {Py_tp_doc, (void *)(uintptr_t)"The node for which an operator's function is called."},
     {0, NULL}};
 static PyType_Spec node_spec = {"prony._prony.Node", sizeof(node_view), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
@@ -210,7 +211,7 @@ static prony_status call_end(call *c, PyObject *first, PyObject *second, PyObjec
 static PyObject *call_function(call *c, PyObject *callable, PyObject *first, PyObject *second)
 {
     if (!first || !second) return NULL;
-    if (!callable) return PyErr_SetString(PyExc_RuntimeError, "the operator's registry is gone"), NULL;
+    if (!callable) return PyErr_SetString(PyExc_RuntimeError, "the operator's registry was released"), NULL;
     return PyObject_CallFunctionObjArgs(callable, (PyObject *)c->node, first, second, NULL);
 }
 
@@ -294,14 +295,14 @@ static int py_operators_take_output(prony_value *output, PyObject *array, size_t
     if (result == 0 && !same) {
         PyObject *wanted = pyp_shape_to(&output->shape), *got = wanted ? pyp_shape_to(&given.value.shape) : NULL;
         if (got)
-            PyErr_Format(PyExc_ValueError, "run gives output %zu as %s%R, infer said %s%R", index,
+            PyErr_Format(PyExc_ValueError, "run returned output %zu as %s%R; infer said %s%R", index,
                          prony_dtype_name(given.value.dtype), got, prony_dtype_name(output->dtype), wanted);
         Py_XDECREF(got);
         Py_XDECREF(wanted);
         result = -1;
     }
     if (result == 0 && output->dtype == PRONY_STRING) {
-        PyErr_SetString(PyExc_TypeError, "outputs of text are not built for operators in Python");
+        PyErr_SetString(PyExc_TypeError, "operators in Python do not support outputs of text");
         result = -1;
     }
     if (result == 0 && bytes) memcpy(output->data, given.value.data, bytes);
@@ -429,13 +430,14 @@ PyObject *pyp_registry_take(PyObject *object)
 static PyMethodDef registry_methods[] = {{"_add", (PyCFunction)(void (*)(void))registry_add, METH_VARARGS,
                                           "_add(domain, name, since, infer, cost, run)\n--\n\nDefines an operator."},
                                          {NULL, NULL, 0, NULL}};
-static PyType_Slot registry_slots[] = {{Py_tp_new, (void *)(uintptr_t)registry_new},
-                                       {Py_tp_methods, registry_methods},
-                                       {Py_tp_traverse, (void *)(uintptr_t)registry_traverse},
-                                       {Py_tp_clear, (void *)(uintptr_t)registry_clear},
-                                       {Py_tp_dealloc, (void *)(uintptr_t)registry_dealloc},
-                                       {Py_tp_doc, (void *)(uintptr_t)"Operators that models loaded with it may use."},
-                                       {0, NULL}};
+static PyType_Slot registry_slots[] = {
+    {Py_tp_new, (void *)(uintptr_t)registry_new},
+    {Py_tp_methods, registry_methods},
+    {Py_tp_traverse, (void *)(uintptr_t)registry_traverse},
+    {Py_tp_clear, (void *)(uintptr_t)registry_clear},
+    {Py_tp_dealloc, (void *)(uintptr_t)registry_dealloc},
+    {Py_tp_doc, (void *)(uintptr_t)"Operators for models that are loaded with this registry."},
+    {0, NULL}};
 static PyType_Spec registry_spec = {"prony._prony.Registry", sizeof(registry), 0,
                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, registry_slots};
 

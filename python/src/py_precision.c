@@ -60,7 +60,7 @@ static PyObject *py_precision_quantize(PyObject *module, PyObject *args)
         pyp_get_bool(dict, "power_of_two", &options.power_of_two) != 0)
         goto end;
     if (method && !prony_calibration_method_find(&calibrate.method, method)) {
-        pyp_raise(PRONY_INVALID_ARGUMENT, "method '%.40s': minmax, percentile or entropy", method);
+        pyp_raise(PRONY_INVALID_ARGUMENT, "unknown method '%.40s'; wanted minmax, percentile or entropy", method);
         goto end;
     }
     if (image_text && prony_image_options_parse(&image, image_text, &error) != PRONY_OK) {
@@ -168,9 +168,9 @@ static PyObject *accuracy(PyObject *module, PyObject *args)
 }
 
 PyMethodDef pyp_precision_functions[] = {
-    METHOD(
-        "quantize", py_precision_quantize, METH_VARARGS,
-        "quantize(model, data, path, options, session_options)\n--\n\nWrites the model on codes; rows of its layers."),
+    METHOD("quantize", py_precision_quantize, METH_VARARGS,
+           "quantize(model, data, path, options, session_options)\n--\n\nWrites the quantized model; returns rows of "
+           "its layers."),
     METHOD("accuracy", accuracy, METH_VARARGS,
-           "accuracy(report, session, options)\n--\n\nPuts errors into the report."),
+           "accuracy(report, session, options)\n--\n\nAdds measured errors to the report."),
     {NULL, NULL, 0, NULL}};

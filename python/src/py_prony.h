@@ -28,16 +28,15 @@ PyObject *pyp_raise(prony_status status, const char *format, ...);
 PyObject *pyp_wrong_type(const char *what, const char *wanted, PyObject *given);
 /* Refuses a process that was forked after sessions had threads in its parent. */
 int pyp_check_process(void);
-/* Whether the object of this mark (pyp_process_mark when it was made) belongs to this process: what does not is not
- * released. */
+/* Marks an object with the process that made it. An object of another process is not released here. */
 uint32_t pyp_process_mark(void);
-/* From now on this process has what a fork does not carry over. */
+/* Records that this process has threads and locks, which a fork does not copy. */
 void pyp_process_used(void);
 int pyp_errors_setup(void);
 
 /* ---- py_values.c ---- */
 
-/* What a tensor, sequence or optional is made of while the C library reads it. */
+/* The pieces of a tensor, sequence or optional, held while the C library reads it. */
 typedef struct pyp_value {
     prony_value value;
     Py_buffer *views;
@@ -88,14 +87,14 @@ PyObject *pyp_path(PyObject *object);
 
 /* ---- py_interrupt.c ---- */
 
-/* While Ctrl-C calls sessions off. On the main thread only; elsewhere it does nothing. */
+/* A scope in which Ctrl-C cancels sessions. It works on the main thread; elsewhere it does nothing. */
 typedef struct pyp_guard {
     bool set;
     prony_session *const *sessions;
     size_t count;
 } pyp_guard;
 void pyp_guard_begin(pyp_guard *guard, prony_session *const *sessions, size_t count);
-/* Whether Ctrl-C was pressed. */
+/* Returns true if Ctrl-C was pressed. */
 bool pyp_guard_end(pyp_guard *guard);
 
 /* ---- py_text.c ---- */

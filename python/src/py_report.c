@@ -39,7 +39,7 @@ static int py_report_form_of(prony_format *out, const char *name)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(names[i], name) == 0) return *out = (prony_format)i, 0;
     return pyp_raise(PRONY_INVALID_ARGUMENT,
-                     "there is no form '%s'; there are text, json, csv, latex, trace, folded, dot, svg and html", name),
+                     "unknown format '%s'; wanted text, json, csv, latex, trace, folded, dot, svg or html", name),
            -1;
 }
 

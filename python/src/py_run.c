@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Outputs that a run has room for on the stack. */
+/* Number of outputs kept on the stack; more go to the heap. */
 enum { FEW_OUTPUTS = 16 };
 
 bool pyp_same_shape(const prony_shape *a, const prony_shape *b)
@@ -50,14 +50,14 @@ int pyp_session_plan(pyp_session *self)
     return 0;
 }
 
-/* What becomes of one output of a run. */
+/* The destination of one output of a run. */
 typedef struct result {
     bool wanted;
-    PyObject *array; /* that it is made in; NULL: it is copied behind the run */
-    Py_buffer view;  /* of the array, while bytes are bound; obj NULL: none */
+    PyObject *array; /* receives the elements; NULL: they are copied after the run */
+    Py_buffer view;  /* view of the array while its bytes are bound; obj NULL: none */
 } result;
 
-/* An array of the caller's, in which an output shall be. */
+/* An array of the caller for an output. */
 static int take_given(const pyp_session *self, size_t k, result *r, PyObject *array)
 {
     const pyp_output *output = &self->outputs[k];
@@ -118,7 +118,7 @@ static int py_run_choose(const pyp_session *self, result *results, PyObject *nam
         size_t k = 0;
         while (name && k < self->output_count && PyObject_RichCompareBool(self->outputs[k].name, name, Py_EQ) != 1) k++;
         PyObject *shown = name && k == self->output_count ? PyObject_Repr(name) : NULL;
-        if (shown) pyp_raise(PRONY_INVALID_ARGUMENT, "there is no output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
+        if (shown) pyp_raise(PRONY_INVALID_ARGUMENT, "unknown output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
         Py_XDECREF(shown);
         Py_XDECREF(name);
         if (!name || k == self->output_count) return -1;
@@ -137,8 +137,7 @@ static int known_outputs(const pyp_session *self, PyObject *into)
         while (k < self->output_count && PyObject_RichCompareBool(self->outputs[k].name, key, Py_EQ) != 1) k++;
         if (k < self->output_count) continue;
         PyObject *shown = PyObject_Repr(key);
-        if (shown)
-            pyp_raise(PRONY_INVALID_ARGUMENT, "into: there is no output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
+        if (shown) pyp_raise(PRONY_INVALID_ARGUMENT, "into: unknown output %s", PyUnicode_AsUTF8AndSize(shown, NULL));
         Py_XDECREF(shown);
         return -1;
     }
@@ -160,7 +159,7 @@ static PyObject *py_run_collect(pyp_session *self, result *results)
         if (!results[k].wanted) continue;
         if (results[k].array && !self->outputs[k].planned &&
             prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape)) != (size_t)results[k].view.len) {
-            pyp_raise(PRONY_SHAPE_MISMATCH, "output '%s': the run gave another shape than the array's",
+            pyp_raise(PRONY_SHAPE_MISMATCH, "output '%s': the run's shape differs from the array's",
                       prony_model_output(self->model->model, k)->name);
             Py_CLEAR(dict);
             break;
@@ -186,7 +185,7 @@ static PyObject *run_bound(pyp_session *self, result *results, PyObject *names, 
     return py_run_collect(self, results);
 }
 
-/* The session forgets the arrays before anybody else has them. */
+/* The session forgets the arrays before the caller gets them. */
 static void give_up(pyp_session *self, result *results)
 {
     for (size_t k = 0; k < self->output_count; k++) {

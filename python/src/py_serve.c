@@ -132,7 +132,7 @@ static void request_free(request *r)
     free(r);
 }
 
-/* Refuses names that are no inputs of the model. */
+/* Refuses names that are not inputs of the model. */
 static int known_names(const prony_model *model, PyObject *inputs)
 {
     Py_ssize_t place = 0;
@@ -319,7 +319,7 @@ static PyObject *batcher_close(pyp_batcher *self, PyObject *args)
 {
     int drop = 0;
     if (!PyArg_ParseTuple(args, "|p", &drop)) return NULL;
-    if (answering) return pyp_raise(PRONY_BUSY, "an answer cannot close its batcher: it would wait for itself");
+    if (answering) return pyp_raise(PRONY_BUSY, "a callback cannot close its batcher: it would wait for itself");
     batcher_end(self, drop != 0);
     Py_RETURN_NONE;
 }
@@ -369,12 +369,12 @@ static void batcher_dealloc(PyObject *object)
 static PyMethodDef batcher_methods[] = {
     METHOD("_submit", batcher_submit, METH_VARARGS,
            "_submit(inputs, done)\n--\n\nQueues a request; done(status, message, outputs, batch, queue_ns, run_ns) is called by a thread of the batcher."),
-    METHOD("_close", batcher_close, METH_VARARGS, "_close(drop=False)\n--\n\nServes (drop: refuses) what waits, and ends the threads."),
+    METHOD("_close", batcher_close, METH_VARARGS, "_close(drop=False)\n--\n\nServes (drop: cancels) the waiting requests, and ends the threads."),
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef batcher_attributes[] = {
-    {"closed", (getter)(void (*)(void))batcher_is_closed, NULL, "whether close() was called", NULL},
+    {"closed", (getter)(void (*)(void))batcher_is_closed, NULL, "True after close()", NULL},
     {"trial", (getter)(void (*)(void))batcher_trial, NULL,
-     "how combined runs compare with runs alone, on generated inputs: known, identical, largest_difference, sizes, threads", NULL},
+     "comparison of combined and single runs on generated inputs: known, identical, largest_difference, sizes, threads", NULL},
     {NULL, NULL, NULL, NULL, NULL}};
 // clang-format on
 static PyType_Slot batcher_slots[] = {{Py_tp_new, (void *)(uintptr_t)batcher_new},

@@ -36,7 +36,7 @@ int pyp_session_enter(pyp_session *self)
     if (!PyThread_acquire_lock(self->lock, NOWAIT_LOCK)) {
         if (self->owner == here)
             return pyp_raise(PRONY_BUSY,
-                             "the session is running already, and an operator or callback of this run calls it again"),
+                             "the session is running: an operator or callback of its own run may not call it"),
                    -1;
         if (wait_for_lock(self) != 0) return -1;
     }
@@ -298,8 +298,8 @@ static PyObject *session_run(pyp_session *self, PyObject *const *args, Py_ssize_
         int which = 0;
         while (which < 3 && PyUnicode_CompareWithASCIIString(key, names[which]) != 0) which++;
         if (which == 3)
-            return PyErr_Format(PyExc_TypeError, "run() has no argument %R; it takes inputs, outputs and into", key);
-        if (which < count) return PyErr_Format(PyExc_TypeError, "run() is given %R twice", key);
+            return PyErr_Format(PyExc_TypeError, "run(): unknown argument %R; wanted inputs, outputs or into", key);
+        if (which < count) return PyErr_Format(PyExc_TypeError, "run(): argument %R is given twice", key);
         given[which] = args[count + i];
     }
     if (!given[0]) return PyErr_SetString(PyExc_TypeError, "run() needs inputs: a dict {name: array}"), NULL;
@@ -327,7 +327,7 @@ static PyObject *session_prepare(pyp_session *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* What the model's run depends on nothing of: callable while another thread runs the session. */
+/* Methods that no run depends on: callable while another thread runs the session. */
 static PyObject *session_cancel(pyp_session *self, PyObject *unused)
 {
     (void)unused;
@@ -426,27 +426,27 @@ static PyMethodDef session_methods[] = {
            "run(inputs, outputs=None, into=None)\n--\n\n"
            "Runs the model once: {name: array} in, {name: array} out.\n\n"
            "inputs: every input by its name, of the model's element type (no conversion) and native byte order. Contiguous arrays\n"
-           "    are read where they lie, and held until the next call; others are copied. Whatever has the buffer protocol or\n"
-           "    DLPack is an array; text is an array of str or bytes, a sequence a list, an empty optional None.\n"
-           "outputs: names of the outputs to give; None: all.\n"
-           "into: {name: array}, contiguous and writable, in which outputs shall be made; the others get arrays of their own.\n\n"
-           "The GIL is released meanwhile; threads that call one session take turns. Raises prony.Error and its classes."),
+           "    are read in place, and held until the next call; others are copied. Objects with the buffer protocol or\n"
+           "    DLPack are arrays; text is an array of str or bytes, a sequence a list, an empty optional None.\n"
+           "outputs: names of the outputs to return; None: all.\n"
+           "into: {name: array}, contiguous and writable, for outputs to write to; the other outputs get new arrays.\n\n"
+           "The run releases the GIL. Threads that call one session take turns. Raises prony.Error and its classes."),
     METHOD("_prepare", session_prepare, METH_VARARGS, "_prepare(inputs=None, seed=0)\n--\n\nBinds (None: generates) inputs and plans."),
     METHOD("cancel", session_cancel, METH_NOARGS,
-           "cancel()\n--\n\nCalls off what another thread does with the session, or else what is done next; that call raises prony.Cancelled."),
-    METHOD("_uncancel", session_uncancel, METH_NOARGS, "_uncancel()\n--\n\nTakes back a request that no call has answered."),
-    METHOD("close", session_close, METH_NOARGS, "close()\n--\n\nGives threads, memory and held arrays back. A closed session refuses everything."),
+           "cancel()\n--\n\nCancels another thread's call of the session, or else the next call. That call raises prony.Cancelled."),
+    METHOD("_uncancel", session_uncancel, METH_NOARGS, "_uncancel()\n--\n\nWithdraws a pending cancellation."),
+    METHOD("close", session_close, METH_NOARGS, "close()\n--\n\nReleases threads, memory and held arrays. Later calls raise prony.ClosedError."),
     METHOD("_monitor", pyp_session_monitor, METH_VARARGS,
-           "_monitor(every, latency_above_ns, memory_above_bytes, on_sample, on_alert)\n--\n\nWatches runs; every 0: no longer."),
+           "_monitor(every, latency_above_ns, memory_above_bytes, on_sample, on_alert)\n--\n\nMonitors runs; every=0 ends it."),
     METHOD("_addresses", session_addresses, METH_NOARGS,
            "_addresses()\n--\n\n{name: address} of the bytes that the last run read its inputs from and left its outputs in."),
     METHOD("_random", session_random, METH_NOARGS,
            "_random()\n--\n\n{output: (low, high, whole)} of the outputs that the last run drew at random."),
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef session_attributes[] = {
-    {"closed", (getter)(void (*)(void))session_closed, NULL, "whether close() was called", NULL},
-    {"model", (getter)(void (*)(void))session_model, NULL, "the model that it runs", NULL},
-    {"threads", (getter)(void (*)(void))session_count, NULL, "threads that an operator may use", (void *)(uintptr_t)"t"},
+    {"closed", (getter)(void (*)(void))session_closed, NULL, "True after close()", NULL},
+    {"model", (getter)(void (*)(void))session_model, NULL, "the session's model", NULL},
+    {"threads", (getter)(void (*)(void))session_count, NULL, "threads inside an operator", (void *)(uintptr_t)"t"},
     {"workers", (getter)(void (*)(void))session_count, NULL, "workers that run operators side by side; 1 before the first run", (void *)(uintptr_t)"w"},
     {"input_names", (getter)(void (*)(void))session_names, NULL, "names of the inputs, in the model's order", (void *)(uintptr_t)"i"},
     {"output_names", (getter)(void (*)(void))session_names, NULL, "names of the outputs, in the model's order", (void *)(uintptr_t)"o"},

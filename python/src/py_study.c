@@ -141,7 +141,7 @@ static PyObject *study_add(study *self, PyObject *args)
                           &before_size, &after, &after_size))
         return NULL;
     if (before_size != sizeof process.before || after_size != sizeof process.after)
-        return pyp_raise(PRONY_INVALID_ARGUMENT, "not a state of the machine");
+        return pyp_raise(PRONY_INVALID_ARGUMENT, "invalid state of the machine");
     memcpy(&process.before, before, sizeof process.before);
     memcpy(&process.after, after, sizeof process.after);
     process.sample_bytes = (size_t)size;
@@ -224,14 +224,16 @@ static PyObject *study_sample(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef study_methods[] = {
-    METHOD("_next", study_next, METH_NOARGS, "_next()\n--\n\nWhat to measure next; None: all is done."),
+    METHOD("_next", study_next, METH_NOARGS, "_next()\n--\n\nReturns the next task; None: the study is complete."),
     METHOD("_add", study_add, METH_VARARGS,
-           "_add(sample, failure, refused, cpu_ns, before, after)\n--\n\nWhat a process found."),
-    METHOD("_analyse", study_analyse, METH_NOARGS, "_analyse()\n--\n\nResults of what was measured so far."),
-    METHOD("_progress", study_progress, METH_NOARGS, "_progress()\n--\n\nHow far it is."),
-    METHOD("_write", study_write, METH_VARARGS, "_write(form, chart=None)\n--\n\nThe study in a form, as text."),
+           "_add(sample, failure, refused, cpu_ns, before, after)\n--\n\nAdds the results of a process."),
+    METHOD("_analyse", study_analyse, METH_NOARGS, "_analyse()\n--\n\nAnalyses the measurements so far."),
+    METHOD("_progress", study_progress, METH_NOARGS, "_progress()\n--\n\nReturns the progress."),
+    METHOD("_write", study_write, METH_VARARGS,
+           "_write(form, chart=None)\n--\n\nReturns the study in a format, as text."),
     METHOD("_save", study_save, METH_VARARGS, "_save(path)\n--\n\nThe study as a file."),
-    METHOD("_compare", study_compare, METH_O, "_compare(earlier)\n--\n\nHow many configurations differ."),
+    METHOD("_compare", study_compare, METH_O,
+           "_compare(earlier)\n--\n\nReturns the number of configurations that differ."),
     {NULL, NULL, 0, NULL}};
 static PyType_Slot study_slots[] = {{Py_tp_methods, study_methods},
                                     {Py_tp_dealloc, (void *)(uintptr_t)study_dealloc},
@@ -246,7 +248,7 @@ static PyMethodDef functions[] = {
     METHOD("plan_study", study_plan, METH_VARARGS,
            "plan_study(model, session, options)\n--\n\nA study to be measured."),
     METHOD("study_sample", study_sample, METH_VARARGS,
-           "study_sample(latency, operators)\n--\n\nWhat a process of a study says."),
+           "study_sample(latency, operators)\n--\n\nReturns the sample of a process of a study."),
     METHOD("machine_state", machine_state, METH_NOARGS,
            "machine_state()\n--\n\nThe machine at this moment, for Study._add."),
     {NULL, NULL, 0, NULL}};

@@ -85,7 +85,8 @@ int pyp_shape_from(prony_shape *out, PyObject *object)
     Py_ssize_t rank = PySequence_Size(object);
     if (rank < 0) return -1;
     if (rank > PRONY_MAX_RANK)
-        return pyp_raise(PRONY_INVALID_ARGUMENT, "a shape of %zd dimensions: at most %d", rank, PRONY_MAX_RANK), -1;
+        return pyp_raise(PRONY_INVALID_ARGUMENT, "a shape has %zd dimensions; wanted at most %d", rank, PRONY_MAX_RANK),
+               -1;
     for (Py_ssize_t d = 0; d < rank; d++) {
         PyObject *item = PySequence_GetItem(object, d);
         PyObject *number = item && item != Py_None ? PyNumber_Index(item) : NULL;
@@ -109,7 +110,7 @@ PyObject *pyp_array_new(prony_dtype dtype, const prony_shape *shape)
 
 /* ---- tensors out of buffers ---- */
 
-/* The type of a buffer's elements; PRONY_UNDEFINED: none that a tensor of numbers has. *swapped: of the other byte
+/* The type of a buffer's elements; PRONY_UNDEFINED: not a type of numbers. *swapped: of the other byte
  * order. */
 static prony_dtype dtype_of(const char *format, Py_ssize_t size, bool *swapped)
 {

@@ -123,7 +123,7 @@ def test_interface():
         [onnx.helper.make_tensor_value_info("x", 1, [1])], [onnx.helper.make_tensor_value_info("y", 1, [1])]),
         opset_imports=[onnx.helper.make_opsetid("", 13), onnx.helper.make_opsetid("nowhere", 1)])
     assert not prony.backend.is_compatible(unknown)
-    with pytest.raises(prony.InvalidArgument, match="2 inputs are given, the model has 1"):
+    with pytest.raises(prony.InvalidArgument, match="2 inputs given; the model takes 1"):
         rep.run([x, x])
     with pytest.raises(prony.InvalidArgument, match="CUDA"):
         prony.backend.prepare(model, "CUDA")

@@ -60,7 +60,7 @@ def test_runs_and_counts():
     np.testing.assert_array_equal(session.run({"x": x})["y"], x * 2.5)
     node = seen.pop("node")
     assert seen == dict(name="node", op="Twice", domain="mine", opset=1, factor=2.5, other=7, axes=[1, 2], text="hello", writeable=True)
-    with pytest.raises(RuntimeError, match="over"):
+    with pytest.raises(RuntimeError, match="its call has ended"):
         node.name
     report = session.profile({"x": x}, runs=2)
     assert report.totals["flops"] == 9 and report.totals["special"] == 1
@@ -112,8 +112,8 @@ def test_exceptions(where):
 
 
 @pytest.mark.parametrize("made,message", [
-    (lambda x: x[:1], r"run gives output 0 as float32\(1,\), infer said float32\(2,\)"), (lambda x: x.astype(np.float64), "float64"),
-    (lambda x: None, "None"), (lambda x: [x, x], "run gives 2 outputs, the node has 1"),
+    (lambda x: x[:1], r"run returned output 0 as float32\(1,\); infer said float32\(2,\)"), (lambda x: x.astype(np.float64), "float64"),
+    (lambda x: None, "None"), (lambda x: [x, x], "run returned 2 outputs; the node has 1"),
     (lambda x: "text", "an array of objects; expected float32")])
 def test_wrong_results(made, message):
     registry = prony.Registry()
@@ -251,7 +251,7 @@ def test_definitions_that_are_wrong():
         registry.add("Twice", lambda node, x: x, infer=same, cost=size, domain="mine")
     with pytest.raises(TypeError, match="prony.Registry"):
         prony.Model(model(), operators={})
-    with pytest.raises(ValueError, match="belong to a model"):
+    with pytest.raises(ValueError, match="takes no operators"):
         prony.Session(prony.Model(model(), operators=registry), operators=registry)
 
 

@@ -123,7 +123,7 @@ int main(int count, char **arguments)
     }
     for (const large_node *c = cancel_cases; c->name; c++) {
         if (!strstr(c->name, text)) continue;
-        pid_t child = fork(); /* one that does not run ends alone, and gives its memory back */
+        pid_t child = fork(); /* an operator that does not run ends alone and frees its memory */
         if (child == 0) {
             measure(c, threads, whole);
             return 0;

@@ -58,7 +58,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-/* Prepares the kernel for what it asks for; false: it cannot run this. */
+/* Prepares the kernel as it requests; false: the kernel cannot run this shape. */
 static bool try_kernel(tried *t, const prn_kernel *kernel, prony_context *context, const op_case_node *row)
 {
     const prony_value *inputs[3];

@@ -56,8 +56,7 @@ static void answer(int number, siginfo_t *info, void *context)
     (void)info;
     greg_t *registers_of = ((ucontext_t *)context)->uc_mcontext.gregs;
     const uint8_t *code = (const uint8_t *)registers_of[REG_RIP];
-    if (code[0] != 0x0f || code[1] != (faulting ? 0xa2 : 0x0b)) { /* a fault of its own: it comes again, and ends the
-                                                                     process */
+    if (code[0] != 0x0f || code[1] != (faulting ? 0xa2 : 0x0b)) { /* its own fault: recurs, and ends the process */
         signal(number, SIG_DFL);
         return;
     }

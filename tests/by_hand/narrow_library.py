@@ -18,7 +18,7 @@ def objdump(*arguments):
 
 
 def code_sections(library):
-    """(address, place in the file, bytes) of each section with instructions."""
+    """(address, offset in the file, bytes) of each section with instructions."""
     lines = objdump("-h", library)
     for line, flags in zip(lines, lines[1:]):
         words = line.split()

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Slurm of one's own, on this machine and in a temporary folder: slurm.sh PRONY_MPI SOURCE_DIR
+# A private Slurm on this machine, in a temporary folder: slurm.sh PRONY_MPI SOURCE_DIR
 #
 # Starts munged, slurmctld and a slurmd for each of two node names, submits the script of docs/guides/cluster.md with sbatch, and holds the
 # file that it leaves against the schema. A second job is ended by scancel, and a third goes on with its file. Needs root, Debian's

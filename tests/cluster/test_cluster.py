@@ -58,7 +58,7 @@ class Launch:
         self.process.stderr.close()
 
     def pids(self):
-        """Of this run alone: the environment holds its mark."""
+        """The children of this run: their environment has its mark."""
         found = []
         for name in os.listdir("/proc"):
             try:
@@ -70,7 +70,7 @@ class Launch:
         return found
 
     def rank(self, wanted, worker=False):
-        """The process of a rank, or the one that it measures with."""
+        """The process of a rank, or of its measurement."""
         for pid in self.pids():
             try:
                 with open("/proc/%d/environ" % pid, "rb") as file:
@@ -287,7 +287,7 @@ class Faults(ClusterTest):
         os.kill(run.rank(2), signal.SIGKILL)
         self.assertNotEqual(run.wait(), 0)
         study = self.whole(path)
-        if is_open_mpi():  # MPICH's launcher kills every rank with SIGKILL then: the file is whole, and no rank can say anything
+        if is_open_mpi():  # MPICH's launcher then kills every rank with SIGKILL: the file is complete, and no rank prints a message
             said = [line for line in run.said if "rank 2" in line]
             self.assertEqual(len(said), 1, run.out + run.err)
             self.assertIn(os.uname().nodename, said[0])
@@ -304,7 +304,7 @@ class Faults(ClusterTest):
     def test_signals_leave_a_whole_file(self):
         for name, wanted in ((None, signal.SIGTERM), (None, signal.SIGINT), (0, signal.SIGTERM), (3, signal.SIGTERM), (0, signal.SIGUSR1)):
             if name is None and not is_open_mpi() and wanted == signal.SIGTERM:
-                continue  # Hydra passes SIGINT on, and dies of SIGTERM itself
+                continue  # Hydra passes SIGINT on, and ends on SIGTERM itself
             with self.subTest(rank=name, signal=wanted):
                 run, path = self.begin("--overwrite")
                 if name is None:

@@ -26,7 +26,7 @@ FLOAT = 1
 
 
 def chain(name, layers, width, dims=("N",), seed=3):
-    """MatMul and Relu by turns, with a skip connection over all of them."""
+    """Alternating MatMul and Relu, with a skip connection over all of them."""
     draw = random.Random(seed)
     nodes, weights, last = [], [], "x"
     for i in range(layers):
@@ -215,7 +215,7 @@ class Faults(ShardTest):
         run = self.begin()
         os.kill(self.rank(run, 1), signal.SIGKILL)
         self.end(run)
-        if test_cluster.is_open_mpi():  # MPICH's launcher kills every rank with SIGKILL then
+        if test_cluster.is_open_mpi():  # MPICH's launcher then kills every rank with SIGKILL
             self.assertEqual(len(run.said), 1, run.out + run.err)
             self.assertIn("rank 1", run.said[0])
 

@@ -24,7 +24,7 @@ from forms_case import CHARTS, DONE, FAILED, FORMULA, HOSTILE, USAGE, hostile_mo
 
 
 class Forms(unittest.TestCase):
-    """The forms of one profile of the embedded model, and of one of a model with a hostile name."""
+    """The formats of one profile of the embedded model, and of one of a model with a hostile name."""
 
     @classmethod
     def setUpClass(cls):

@@ -112,7 +112,7 @@ class Browser:
         return answer["result"].get("value")
 
     def settle(self):
-        """Until what was asked for is drawn."""
+        """Waits until the requested drawing is done."""
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(0))))")
 
     def click(self, x, y):

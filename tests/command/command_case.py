@@ -22,7 +22,7 @@ def run(*arguments, environment=None, prepare=None, seconds=300):
     """Exit status, stdout and stderr; neither stream is a terminal. A crash fails the test at once. `prepare` is called in
     the new process before the command starts."""
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "TERM")}
-    env["XDG_CACHE_HOME"] = CACHE.name  # peaks that the user measured would be in reports
+    env["XDG_CACHE_HOME"] = CACHE.name  # reports would contain peaks that the user measured
     env.update(environment or {})
     for sanitizer in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):  # whose findings must not pass for a status of the command's own
         env[sanitizer] = env.get(sanitizer, "") + ":exitcode=99"
@@ -34,7 +34,7 @@ def run(*arguments, environment=None, prepare=None, seconds=300):
 
 
 def open_pty():
-    """Both ends of a pseudo-terminal, as pty.openpty() gives them; skips the test where the system has none."""
+    """Both ends of a pseudo-terminal, as pty.openpty() returns them; skips the test on a system without them."""
     try:
         import pty
         return pty.openpty()
@@ -49,7 +49,7 @@ def fake_library():
 
 @contextlib.contextmanager
 def busy_machine():
-    """Several processes for each usable processor use all of it meanwhile."""
+    """Runs several processes per usable processor, which use all of it meanwhile."""
     count = 3 * len(os.sched_getaffinity(0))
     if count > 96:
         raise unittest.SkipTest("too many processors to keep busy")
@@ -63,7 +63,7 @@ def busy_machine():
 
 
 class Schema:
-    """As much of JSON Schema as docs/schemas uses; what it does not know is an error, not a silence."""
+    """The part of JSON Schema that docs/schemas uses; an unknown keyword is an error."""
     KNOWN = {"$schema", "$id", "$ref", "$defs", "title", "description", "type", "const", "enum", "pattern", "minimum", "maximum",
              "oneOf", "items", "minItems", "maxItems", "properties", "required", "additionalProperties"}
 

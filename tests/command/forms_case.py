@@ -23,7 +23,7 @@ def run(*arguments, limit_bytes=0):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
     ran = subprocess.run([PRONY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300,
                          stdin=subprocess.DEVNULL, preexec_fn=limit if limit_bytes else None,
-                         env=dict(os.environ, XDG_CACHE_HOME="/nonexistent",  # no roofs that somebody measured here
+                         env=dict(os.environ, XDG_CACHE_HOME="/nonexistent",  # reports would contain measured roofs
                                   ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":exitcode=99"))
     return ran.returncode, ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
 
@@ -34,7 +34,7 @@ def read(path):
 
 
 def hostile_model(path):
-    """Three layers, one with a name that is markup, quotes, a separator or an escape in every form."""
+    """Three layers, one with a name that is markup, quotes, a separator or an escape in every format."""
     nodes = [ob.node("Relu", ["x"], ["a"], name=HOSTILE), ob.node("Exp", ["a"], ["b"], name="m/n/Exp"),
              ob.node("Add", ["b", "a"], ["y"], name=FORMULA)]
     graph = ob.graph(nodes, [ob.value("x", ob.FLOAT, [4, 8])], [ob.value("y", ob.FLOAT, [4, 8])])

@@ -118,7 +118,7 @@ class BenchMachineTest(unittest.TestCase):
         self.assertEqual(self.kept(), [path])
 
     def test_one_rate_of_kernels_and_one_of_the_model(self):
-        """Kernels may execute other FLOPs than the model has: both rates are named, where either is shown."""
+        """Kernels may execute other FLOPs than the model has: every output names both rates."""
         self.measure()
         path = os.path.join(self.folder, "report.json")
         out = " ".join(self.succeed("profile", self.digits, "-x", "1", "-r", "50", "--json", path).split())

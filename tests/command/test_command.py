@@ -206,7 +206,7 @@ class Shapes(CommandTest):
 
     def test_whole_shapes(self):
         two = self.two_inputs()
-        # A size given for the second input holds for the first one.
+        # A size for the second input applies to the first one too.
         self.assertEqual(self.shape(two, "--shape", "b=7x3"), [7, 3])
         self.refuse(FAILED, ["'N'", "7", "8"], "run", two, "--shape", "b=7x3", "--shape", "a=8x3")
         self.refuse(FAILED, ["'b'", "[?, 3]", "[7, 4]"], "run", two, "--shape", "b=7x4")
@@ -450,7 +450,7 @@ class Models(CommandTest):
                          [[1, -2], [1, -2]])
         folded = ob.node("Add", ["c", "c"], ["d"])
         self.assertEqual(self.one([folded, relu], ["d", "y"], initializers=constant), [[6, 8, 10], [1, 0]])
-        # A value that is read after an operator could have worked on it in place, and one that is joined twice.
+        # A value read after an operator that could work in place on it, and one that is joined twice.
         self.assertEqual(self.one([relu, ob.node("Neg", ["y"], ["n"])], ["n", "y"]), [[-1, -0.0], [1, 0]])
         join = [relu, ob.node("Concat", ["y", "x", "y"], ["j"], axis=1), ob.node("Neg", ["y"], ["n"])]
         self.assertEqual(self.one(join, ["j", "n", "y"]), [[1, 0, 1, -2, 1, 0], [-1, -0.0], [1, 0]])
@@ -512,7 +512,7 @@ class Models(CommandTest):
                 self.assertEqual({g == 0 for g in got}, {True, False})
 
     def test_work_beyond_64_bits(self):
-        """Each layer's bytes fit into 64 bits, those of all layers do not: the model's fault, and said so."""
+        """Each layer's bytes fit into 64 bits, their sum does not: the message blames the model."""
         model = self.save("wide.onnx", ob.graph([ob.node("Neg", [a], [b]) for a, b in ("xu", "uv", "vz")],
                                                 [ob.value("x", ob.INT8, [2**63 - 1])], [ob.value("z", ob.INT8, [2**63 - 1])]))
         self.refuse(FAILED, ["Neg_2", "overflows 64 bits"], "inspect", model)

@@ -61,7 +61,7 @@ class Nested(command_case.CommandTest):
         return {row["name"]: row for row in report["nested_" + level]}
 
     def check_sums(self, report):
-        """Rows sum to the one that they are inside of, on both levels; the totals have the outermost once."""
+        """Rows sum to their parent's, on both levels; the totals count the outermost once."""
         self.assertTrue(report["totals"]["conserved"])
         for level in ("layers", "operators"):
             for kind in COUNTS + (("bytes",) if level == "layers" else ()):
@@ -182,7 +182,7 @@ class Nested(command_case.CommandTest):
         self.assertIn(way + ", body: ", err)
 
     def test_an_interrupted_profile_says_where(self):
-        """Each run takes long, so that the limit is met inside of one."""
+        """Each run takes long, so the limit ends it in the middle."""
         model = self.write("slow.onnx", decoder(200000))
         path = self.path("stopped.json")
         code, _, err = run("profile", model, *self.taken, "-r", "10000", "-w", "1", "-x", "1", "-q", "--time-limit", "4s", "--json", path,

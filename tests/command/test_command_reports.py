@@ -57,7 +57,7 @@ class Reports(CommandTest):
         self.assertEqual(len(list(self.schema.problems(report))), 3)
 
     def test_half_precision_weights_are_packed_once(self):
-        """A run converts what it is given and what it makes, not the weights: its working space has no room for them."""
+        """A run converts its inputs and outputs, not the weights: its working space has no room for them."""
         x, w, y = [3, 128], [128, 256], [3, 256]
         half = struct.pack("<e", 0.5) * (128 * 256)
         matmul = ob.graph([ob.node("MatMul", ["x", "w"], ["y"], name="mm")], [ob.value("x", ob.FLOAT16, x)],
@@ -160,7 +160,7 @@ class Reports(CommandTest):
         self.assertEqual(report["totals"], self.totals_of(self.report("inspect", self.digits), report))
 
     def totals_of(self, static, full):
-        """The static totals; what is known only after planning is taken from `full`."""
+        """The static totals; those known only after planning come from `full`."""
         planned = ("operators", "conserved", "executed_flops")
         return {**static["totals"], **{key: full["totals"][key] for key in planned if key in full["totals"]}}
 
@@ -288,7 +288,7 @@ class Reports(CommandTest):
         self.assertTrue({"Conv", "Gemm", "If", "Softmax", "LayerNormalization"} <= names)
         for op in operators:
             self.assertTrue(op["cost"], op["name"])
-            self.assertEqual(bool(op["kernels"]), op["name"] != "Gradient", op["name"])  # other operators take its place
+            self.assertEqual(bool(op["kernels"]), op["name"] != "Gradient", op["name"])  # other operators replace it
             self.assertIn(op["name"], text)
         only = json.loads(self.succeed("ops", "--json", "-", "--filter", "name=Re*"))
         self.assertEqual([op["name"] for op in only], [op["name"] for op in operators if op["name"].startswith("Re")])
@@ -423,7 +423,7 @@ class Text(CommandTest):
         self.assertIn("stopped: time is up", self.succeed(*arguments))
 
     def test_names_control_no_terminal_and_no_page(self):
-        """Names come from files: what controls a terminal, ends a line or turns text around is shown as '?'."""
+        """Names come from files: characters that control a terminal, end a line or reverse text are shown as '?'."""
         nasty = "\x1b]0;x\x07\x1b[31m\u009b31m\u202e\u2028\nx\u2066"
         path = self.path("plain.json")
         self.succeed("profile", self.lenet, "-x", "1", "-r", "3", "-q", "--accuracy", "--json", path)

@@ -99,7 +99,7 @@ class Page(command_case.CommandTest):
                         [ob.value("y", ob.FLOAT, None)])
 
     def provide(self, name):
-        """Makes the file `name` that a page takes for granted."""
+        """Makes the file `name` that a page assumes."""
         images = os.path.join(command_case.SOURCE, "tests", "data", "images")
         arrays = self.digits_arrays(40)
         if name == "net.onnx":
@@ -159,7 +159,7 @@ class Page(command_case.CommandTest):
                 name, value = words.pop(0).split("=", 1)
                 environment[name] = value
             words = shortened(words[1:])
-            if words[:1] == ["versus"]:  # what stands in for ONNX Runtime computes one model
+            if words[:1] == ["versus"]:  # the replacement of ONNX Runtime computes one model
                 words[1:2] = [self.save("doubled.onnx", ob.doubled_relu()), "--dim", "rows=2"]
             for name in self.inputs(words):
                 if not os.path.isfile(name) and not (os.path.isdir(name) and glob.glob(name + "*/*")):
@@ -220,7 +220,7 @@ class Names(command_case.CommandTest):
         self.assertGreater(len(keywords), 10)
         others = {"threads": "intra-op", "helped": "no-work-stealing"}
         options = {name[2:] for name in OPTION.findall(text_of("docs/reference/options.md"))}
-        for keyword in keywords - {"ask", "profiled"}:  # a session has these, the command decides them itself
+        for keyword in keywords - {"ask", "profiled"}:  # a session has these; the command decides them itself
             name = others.get(keyword, keyword.replace("_", "-"))
             self.assertTrue({name, name[:-1], "no-" + name} & options, keyword)
 

@@ -26,7 +26,7 @@ class DocumentTest(CommandTest):
         self.environment = {"XDG_CACHE_HOME": self.path("cache")}
 
     def document(self, name, code, *arguments):
-        """The command's document with --json -, after it was checked against the schema of that name."""
+        """The command's document with --json -, checked against the schema of that name."""
         got, out, err = run(*arguments, "--json", "-", environment=self.environment)
         self.assertEqual(got, code, err)
         document = json.loads(out)
@@ -42,7 +42,7 @@ class Documents(DocumentTest):
                  for path in glob.glob(os.path.join(command_case.SOURCE, "docs", "schemas", "*"))}
         with open(__file__, encoding="utf-8") as file:
             text = file.read()
-        # Calibrations are files that quantizing leaves (test_quantize_command).
+        # Calibrations are files of `prony quantize` (test_quantize_command).
         self.assertEqual({name for name in names if 'document("%s"' % name not in text}, {"report", "calibration"})
 
     def test_comparison(self):

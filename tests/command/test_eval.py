@@ -60,7 +60,7 @@ class Data(command_case.CommandTest):
         return ob.npy("<f4", [1, 8, 8], self.floats[256 * i:256 * i + 256])
 
     def folder_of(self, name, count, place, content):
-        """`place` gives a file's name by index and label, `content` what stands in it."""
+        """`place` returns a file's name by index and label, `content` its contents."""
         for i in range(count):
             path = self.path(os.path.join(name, place(i, self.labels[i])))
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -77,7 +77,7 @@ class Data(command_case.CommandTest):
         return evaluation["value"]
 
     def right(self, count):
-        """The results of the first samples as arrays, to compare other forms with."""
+        """The results of the first samples as arrays, for comparison with other data formats."""
         data = self.write("first.npz", npz({"image": ob.npy("<f4", [count, 1, 8, 8], self.floats[:256 * count]),
                                             "labels": ob.npy("|u1", [count], self.labels[:count])}))
         return self.accuracy(data, samples=count)
@@ -126,7 +126,7 @@ class Archives(Data):
         self.assertGreater(report["phases_ns"]["preprocess"], 0)
         self.assertGreaterEqual(report["end_to_end_ns"]["min"], report["latency_ns"]["min"])
         text = self.succeed("eval", self.digits, data)
-        if ": times are too high" in text.split("\n", 1)[0]:  # where the machine is busy, that comes first
+        if ": times are too high" in text.split("\n", 1)[0]:  # on a busy machine a warning comes first
             text = text.split("\n", 1)[1]
         self.assertTrue(text.startswith("top1_accuracy 99.44 %, top5_accuracy 100.00 % on 360 labelled samples"), text[:200])
         self.assertIn("Latency", text)
@@ -213,7 +213,7 @@ class Folders(Data):
         folder = self.folder_of("flat", count, lambda i, label: "digit %04d.png" % i, lambda i: png(self.image(i)))
         names = ["digit %04d.png" % i for i in range(count)]
         labels = [str(self.labels[i]) for i in range(count)]
-        # In another order than that of the names, so that lines have to find their files.
+        # In another order than that of the names, so that lines must find their files.
         rows = sorted(zip(names, labels), reverse=True)
         lists = {
             "labels.txt": "".join("%s  %s\n" % row for row in rows),
@@ -231,7 +231,7 @@ class Folders(Data):
         self.refuse(FAILED, ["39 labels for 40 files"], "eval", self.digits, folder)
         os.remove(self.path("flat/labels.csv"))
         self.refuse(FAILED, ["no labels"], "eval", self.digits, folder)
-        # A list of its own, elsewhere.
+        # A separate list in another folder.
         val = self.write("val.txt", "".join("flat/%s %s\n" % row for row in rows).encode())
         self.assertEqual(self.accuracy(val, "--preprocess", PIXELS, samples=count), want)
 

@@ -32,7 +32,7 @@ class FreeDimensions(CommandTest):
         return err
 
     def hint(self, text):
-        """The command that the message gives, without `prony`."""
+        """The command in the message, without `prony`."""
         line = next(line for line in text.splitlines() if line.startswith("  prony "))
         return shlex.split(line)[1:]
 
@@ -55,7 +55,7 @@ class FreeDimensions(CommandTest):
         model = self.image_model(dims=("batch", 3, 8, 8))
 
         def first(*arguments):
-            """Line 1, or line 2 where the machine is busy and line 1 says so."""
+            """Line 1, or line 2 if line 1 reports a busy machine."""
             lines = self.succeed(*arguments).splitlines()
             return lines[1] if ": times are too high" in lines[0] else lines[0]
 
@@ -94,7 +94,7 @@ class FreeDimensions(CommandTest):
         self.assertEqual(report["model"]["inputs"][0]["shape"], [1, 3, 48, 64])
         self.assertEqual([(d["name"], d["value"], d["reason"]) for d in report["config"]["assumed_dims"]],
                          [("batch", 1, "batch"), ("height", 48, "declared shapes"), ("width", 64, "declared shapes")])
-        # A declared shape that does not depend on the input tells nothing.
+        # A declared shape that does not depend on the input determines nothing.
         self.question("inspect", self.image_model("b.onnx", value_infos=[ob.value("y", ob.FLOAT, ["batch", 3, 1, 1])]))
 
     def test_metadata(self):

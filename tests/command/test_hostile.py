@@ -24,7 +24,7 @@ def graph(nodes, output, inputs=None, initializers=()):
 
 
 def summed(nodes):
-    """The sum of what all nodes make, so that none is left out."""
+    """The sum of all nodes' results, so that no node is dead."""
     names = ["v%d" % i for i in range(len(nodes))]
     return graph(nodes + [ob.node("Sum", names, ["y"])], "y")
 

@@ -105,7 +105,7 @@ class Interrupts(command_case.CommandTest):
             self.assertEqual(len(json.load(file)["reports"]), 2)
 
     def test_a_second_signal_ends_it_at_once(self):
-        """The report's other form has a reader that never comes, so the first signal alone would wait for ever."""
+        """The reader of the report's other format never comes, so the first signal alone would wait forever."""
         whole, never = self.path("second.json"), self.path("never.html")
         os.mkfifo(never)
         for first, second in ((signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT)):
@@ -127,7 +127,7 @@ class Interrupts(command_case.CommandTest):
                 self.assertFalse(name.endswith(".tmp") and os.path.getsize(self.path(name)), name)
 
     def test_a_second_signal_ends_what_does_not_answer(self):
-        """A process that is stopped takes both signals when it goes on: it may write its report whole, or nothing."""
+        """A stopped process receives both signals when it continues: it writes its report completely, or not at all."""
         path = self.path("stopped.json")
         process = subprocess.Popen([command_case.PRONY, "bench", self.lenet, "-r", "100000000", "-t", "3600", "-w", "1", "--json",
                                     path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -164,7 +164,7 @@ class Judgement(command_case.CommandTest):
         self.refuse(FAILED, ["No such file"], "profile", self.path("none.onnx"), "--processes", "2")
 
     def test_noise_threshold(self):
-        """Half a per cent that is beyond doubt counts only where the threshold is lower."""
+        """A certain difference of half a per cent counts only below a lower threshold."""
         a = self.made("a.json", latencies(10 * MS, 0.002))
         b = self.made("b.json", latencies(round(10.05 * MS), 0.002, seed=2))
         metrics = self.compare(DONE, a, b)[1]
@@ -242,7 +242,7 @@ class Judgement(command_case.CommandTest):
         few, every = rows(out, "Metrics"), rows(self.run_compare(a, b, "--all"), "Metrics")
         self.assertLessEqual(len(few), 10)
         self.assertEqual(len(rows(out, "Layers")), 10)
-        # Throughput and what is made of the same mean are one ratio, and one row.
+        # Throughput and other metrics of the same mean are one ratio, and one row.
         self.assertTrue({"latency", "throughput"} <= set(few), few)
         self.assertFalse({"latency_mean", "flops_per_second", "bytes_per_second"} & set(few), few)
         self.assertRegex(out, r"not shown: [0-9]+ with the same ratio as a row above")
@@ -357,7 +357,7 @@ class Judgement(command_case.CommandTest):
         self.assertIn("MISSED", run("check", a, "--threshold", "latency:9ms")[1])
 
     def test_held_is_what_profile_calls_held(self):
-        """The limit on memory is one on what the process holds; what is added up of weights and arena is another figure."""
+        """The limit on memory applies to the memory of the process; the sum of weights and arena is another metric."""
         path = self.path("held.json")
         out = self.succeed("profile", self.lenet, "-r", "20", "--json", path)
         with open(path, encoding="utf-8") as file:
@@ -373,14 +373,14 @@ class Judgement(command_case.CommandTest):
             memory["weight_bytes"] + memory["packed_weight_bytes"] + memory["planned_bytes"]))
         self.assertEqual((rows["held_memory"]["outcome"], rows["memory"]["outcome"]), ("missed", "met"))
         self.assertIn("held_memory is", err)
-        # A model is measured for it; of a process with two models nothing is known.
+        # A model is measured for it; for a process with two models nothing is known.
         self.check(DONE, self.lenet, "-r", "5", "--threshold", "held_memory:10GiB")
         self.assertNotIn("held_memory", self.compare(None, self.lenet, self.digits, "-r", "5")[1])
         with open(os.path.join(command_case.SOURCE, "README.md"), encoding="utf-8") as file:
             self.assertIn("held_memory:200MiB", file.read())
 
     def test_undecided(self):
-        """Beyond the limit, but no further than chance goes: passes, visibly; not with --strict."""
+        """Beyond the limit, but within chance: passes visibly; fails with --strict."""
         a = self.made("a.json", latencies(10 * MS, 0.02))
         limit = "latency:%dns" % (json.loads(self.read(a))["latency_ns"]["median"] - 1000)
         rows, err = self.check(DONE, a, "--threshold", limit)
@@ -543,10 +543,10 @@ class Judgement(command_case.CommandTest):
             if topic in advice:
                 self.assertEqual(advice[topic]["basis"], "measured")
                 self.assertIn(text, advice[topic]["reason"])
-            else:  # on a busy machine that is all that is said
+            else:  # on a busy machine the output has no more
                 self.assertNotIn("no other", considered[topic])
                 self.assertRegex(considered[topic], text + "|^cannot tell: other processes took")
-        # A fixed batch leaves nothing to vary.
+        # A fixed batch leaves no variants.
         fixed = self.save("fixed.onnx", ob.graph([ob.node("Relu", ["x"], ["y"])], [ob.value("x", ob.FLOAT, [1, 8])],
                                                  [ob.value("y", ob.FLOAT, [1, 8])]))
         self.assertIn("no other batch size was measured", self.recommend(fixed, "-r", "3")[1]["batch"])

@@ -94,7 +94,7 @@ class Load(CommandTest):
         result = document["result"]
         self.assertEqual((result["queries"], result["late"], result["bound"]), (700, 0, "kept"))
         self.assertAlmostEqual(result["goodput_per_second"], result["queries_per_second"], delta=1e-6 * result["queries_per_second"])
-        for mine, others in (("min", "latency_ns"), ("max", "latency_ns")):  # what was waited before a run is part of the latency
+        for mine, others in (("min", "latency_ns"), ("max", "latency_ns")):  # the wait before a run is part of the latency
             self.assertLessEqual(result["queue_ns"][mine], result[others][mine])
         self.assertGreaterEqual(result["queue_ns"]["max"], result["issue_lag_ns"]["max"])
         self.assertEqual(document["search"], None)
@@ -149,7 +149,7 @@ class Load(CommandTest):
             out = self.succeed("bench", self.digits, "-x", 1, "--scenario", *arguments)
             self.assertLessEqual(max(map(len, out.splitlines())), 80, out)
             self.assertIn("queries/s", out)
-            # One largest rate, and nothing else by that name.
+            # One largest rate, and no other metric of that name.
             searched = arguments[0] == "server" and "--rate" not in arguments
             self.assertEqual(out.count("largest rate"), searched, out)
             if searched:

@@ -141,7 +141,7 @@ class OrdinaryUser(CommandTest):
         cache = self.make("cache")
         with mode(cache, 0o555):
             out = self.denied("cache/prony", "machine", "-t", "0.05", "-x", "1", environment={"XDG_CACHE_HOME": cache})
-            self.assertIn("GFLOP/s", out)  # what was measured is shown all the same
+            self.assertIn("GFLOP/s", out)  # the measured results are shown all the same
             self.assertEqual(os.listdir(cache), [])
 
     def test_peaks_that_may_not_be_read(self):
@@ -160,14 +160,14 @@ class OrdinaryUser(CommandTest):
 
 
 def as_nobody(folder):
-    """Copies what the tests read to `folder` and runs them there; the sum of their statuses."""
+    """Copies the files that the tests read to `folder` and runs the tests there; returns the sum of their statuses."""
     source, work = os.path.join(folder, "source"), os.path.join(folder, "work")
     prony = os.path.join(folder, "prony")
     os.chmod(folder, 0o755)
     shutil.copy(sys.argv[1], prony)
     for part in ("tests", "docs", "models", "include"):
         shutil.copytree(os.path.join(sys.argv[2], part), os.path.join(source, part), ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(os.path.join(sys.argv[2], "README.md"), source)  # whose threshold lines are tried
+    shutil.copy(os.path.join(sys.argv[2], "README.md"), source)  # a test runs its threshold lines
     fake = os.path.join(os.path.dirname(sys.argv[1]), "tests", "libfake_ort.so")  # command_case.py looks for it there
     os.mkdir(os.path.join(folder, "tests"))
     shutil.copy(fake, os.path.join(folder, "tests"))
@@ -179,7 +179,7 @@ def as_nobody(folder):
     try:
         python = sys.executable
         if subprocess.run(["test", "-x", python], check=False, **person).returncode != 0:
-            python = "/usr/bin/python3"  # root's own lies where others may not look
+            python = "/usr/bin/python3"  # root's own Python is in a folder that others may not read
         subprocess.run([python, "-c", ""], check=True, **person)
         subprocess.run([prony, "--version"], check=True, stdout=subprocess.DEVNULL, **person)
     except (OSError, subprocess.SubprocessError) as problem:

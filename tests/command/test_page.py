@@ -161,7 +161,7 @@ class Look(unittest.TestCase):
                     self.assertEqual(bad, [], (name, width))
                 lengths = self.js("[...document.querySelectorAll('#bars-layers .bar')].map(e => e.getBoundingClientRect().width)")
                 values = self.js("[...layers].sort((a, b) => b.time - a.time).slice(0, %d).map(l => l.time)" % len(lengths))
-                for length, value in zip(lengths, values):  # as long as their figures say, beyond what can be seen
+                for length, value in zip(lengths, values):  # as long as their values say, wherever that is visible
                     self.assertAlmostEqual(length, max(1, lengths[0] * value / values[0]), delta=1.5)
                 self.clean()
 
@@ -277,7 +277,7 @@ class Look(unittest.TestCase):
 
     # ---- graph and timeline ----
 
-    # The place on the screen of node `i`.
+    # The screen position of node `i`.
     NODE_AT = """(i => { const m = graphView.map, q = m.canvas.getBoundingClientRect(), v = graphView.placed;
         return [q.left + (v.x[i] - m.view.x) * m.view.k, q.top + (v.y[i] + NODE.height / 2 - m.view.y) * m.view.k]; })"""
 
@@ -364,7 +364,7 @@ class Look(unittest.TestCase):
         self.js("[...document.querySelectorAll('#graph-row button')].find(b => b.textContent === 'in the table').click()")
         self.assertEqual(self.js("view.marked.name"), name)
         self.assertEqual(self.js("document.querySelector('tr.marked td.first').textContent"), name)
-        # A row shows its node, large enough to be read, in the middle.
+        # A row shows its node in the middle, in a legible size.
         self.js("showRow('layers', layers[1234])")
         self.js("[...document.querySelectorAll('#row-body button')].find(b => b.textContent === 'in the graph').click()")
         self.browser.settle()
@@ -396,7 +396,7 @@ class Look(unittest.TestCase):
         before = self.js("[graphView.map.view.x, graphView.map.view.y]")
         self.browser.drag(x, y, x - 80, y - 40)
         after, k = self.js("[graphView.map.view.x, graphView.map.view.y]"), self.js(scale)
-        self.assertAlmostEqual((after[0] - before[0]) * k, 80, delta=25)  # what a hand trembles before it drags
+        self.assertAlmostEqual((after[0] - before[0]) * k, 80, delta=25)  # the tremble of a hand before it drags
         self.assertAlmostEqual((after[1] - before[1]) * k, 40, delta=25)
         self.browser.key("0")
         self.assertAlmostEqual(self.js(scale), fit, 9)

@@ -128,7 +128,7 @@ class Digits(command_case.CommandTest):
                     "--threshold", "top1_accuracy:50%")
 
     def test_a_study_of_precisions(self):
-        """Ranges are found once, and every process of the study takes them from their file."""
+        """Ranges are determined once, and every process of the study reads them from the file."""
         study = self.report("scale", self.model, "-p", "fp32,int8", "--calibrate", self.samples, "-x", "1", "-r", "3", "--processes", "1")
         self.assertIn("--calibrate", study["plan"]["arguments"])
         self.assertIn(self.kept, study["plan"]["arguments"])
@@ -178,7 +178,7 @@ class Digits(command_case.CommandTest):
             self.assertEqual(self.calibration(), first)
 
     def calibration(self):
-        """The file that calibrating leaves, but for its date."""
+        """The calibration file, without its date."""
         return {key: value for key, value in json.loads(self.read(self.kept)).items() if key != "created"}
 
     # ---- what is refused ----
@@ -320,7 +320,7 @@ class Graphs(command_case.CommandTest):
         ops = [layer["op"] for layer in report["layers"]]
         self.assertNotIn("BatchNormalization", ops)
         reasons = [r for o in report["operators"] for r in o.get("reasons", []) if r["reason"] == "stays in float"]
-        # The sigmoid alone: it reads what was stored.
+        # The sigmoid alone: it reads the quantized value.
         self.assertEqual([o["name"] for o in report["operators"] if o.get("reasons") and reasons[0] in o["reasons"]], ["end"])
         self.assertEqual(len(reasons), 1)
         self.succeed("quantize", model, "-q", "-o", self.out, "--calibrate", self.data, "--power-of-two")

@@ -103,7 +103,7 @@ class Plan(ScaleTest):
         self.assertIn("!", self.succeed("scale", self.digits, "-x", "512", "--processes", "1", "-r", "3", "-w", "1"))
 
     def paired(self, study, base, other):
-        """Ratios by rounds, of the blocks that results rest on; none where too few rounds have both."""
+        """Ratios by rounds, of the blocks behind the results; empty if too few rounds have both."""
         sides = []
         for configuration in (base, other):
             blocks = [b for b in study["blocks"] if b["configuration"] == configuration and not b.get("failure")]
@@ -273,7 +273,7 @@ class Repeat(ScaleTest):
         self.assertIn("Compared with the earlier study", out)
 
     def test_the_model_is_found_by_the_study(self):
-        """Without MODEL: where the study says, or beside the study; another model under that name is refused."""
+        """Without MODEL: the path in the study, or the study's folder; another model of that name is refused."""
         home = self.path("home")
         os.makedirs(home)
         model, study = os.path.join(home, "m.onnx"), os.path.join(home, "s.json")
@@ -401,7 +401,7 @@ class Trouble(ScaleTest):
         self.assertTrue(any("no answer within 8 s" in f for f in failures), failures)
 
     def test_a_full_disk_loses_nothing(self):
-        """The file may not grow beyond what the first blocks take: they stay, the study ends and says so."""
+        """The file may not grow beyond the first blocks: they stay, and the study ends with a message."""
         path = self.path("full.json")
         self.succeed("scale", self.digits, "-x", "1", "--processes", "1", "-r", "3", "-w", "1", "--json", path, "-q")
         before = self.read(path)

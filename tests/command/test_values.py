@@ -137,7 +137,7 @@ class Values(CommandTest):
         self.refuse(FAILED, ["unknown input 'b'", "'a=b'"], "run", model, "-i", "b=c")
 
     def test_samples_of_text(self):
-        """Text is taken from an array; a batch would point into the values of files, which are gone by then."""
+        """Text is copied from an array; a batch would point into the values of files, which are released by then."""
         model = self.save("scores.onnx", ob.graph([ob.node("Cast", ["a"], ["y"], to=ob.FLOAT)], [ob.value("a", STRING, ["N", 2])],
                                                   [ob.value("y", ob.FLOAT, ["N", 2])]))
         os.mkdir(self.path("arrays"))

@@ -64,17 +64,17 @@ class Verify(CommandTest):
         verdict, reason = self.made("shape", [draw], ob.FLOAT, [4], ob.floats("y", [3], [0.0] * 3))
         self.assertEqual(verdict, "fail")
         self.assertIn("got float32[4], want float32[3]", reason)
-        # 2 is what is left of [2.1, 2.9].
+        # 2 remains of [2.1, 2.9].
         narrow = [ob.node("RandomUniform", [], ["u"], shape=[4], low=2.1, high=2.9), ob.node("Cast", ["u"], ["y"], to=ob.INT32)]
         verdict, reason = self.made("range", narrow, ob.INT32, [4], ob.tensor("y", ob.INT32, [4], bytes(16)))
         self.assertEqual((verdict, "random" in reason), ("pass", True))
-        # Deep inside of a function, and changed by what follows.
+        # Deep inside a function, with a change behind it.
         function = (ob.chunk(1, "Draw") + ob.chunk(10, "local") + ob.chunk(5, "z") +
                     ob.chunk(7, ob.node("RandomNormal", [], ["z"], shape=[4])) + ob.chunk(9, ob.chunk(1, "") + ob.integer(2, 21)))
         nodes = [ob.node("Draw", [], ["d"], domain="local"), ob.node("Exp", ["d"], ["y"])]
         verdict, reason = self.made("function", nodes, ob.FLOAT, [4], zeros, [function], domains=(("local", 1),))
         self.assertEqual((verdict, "random" in reason), ("pass", True))
-        # Only the shape of what was drawn is used: nothing is random any more.
+        # Only the shape of a random value is used: no output is random.
         nodes = [ob.node("RandomNormal", [], ["d"], shape=[4]), ob.node("Shape", ["d"], ["s"]),
                  ob.node("Cast", ["s"], ["y"], to=ob.FLOAT)]
         self.assertEqual(self.made("size", nodes, ob.FLOAT, [1], ob.floats("y", [1], [5.0]))[0], "fail")
@@ -84,7 +84,7 @@ class Verify(CommandTest):
             numbers = [ob.floats("x", [len(values)], values)]
             return self.made(name, [ob.node("Cast", ["x"], ["y"], to=dtype)], dtype, [len(values)], want, initializers=numbers)
         int4 = 22
-        # Three elements of 4 bits, low bits first: what follows the last one counts for nothing.
+        # Three elements of 4 bits, low bits first: bits after the last one are ignored.
         self.assertEqual(cast("int4", int4, [1.0, -2.0, 3.0], ob.tensor("y", int4, [3], b"\xe1\xf3"))[0], "pass")
         verdict, reason = cast("int4_wrong", int4, [1.0, -2.0, 3.0], ob.tensor("y", int4, [3], b"\xe1\x0d"))
         self.assertEqual(verdict, "fail")

@@ -75,7 +75,7 @@ class Versus(CommandTest):
                          r"not judged: 3 pairs from [0-9.]+ to [0-9.]+; a 95 % interval needs 6 \(--processes 6\)")
 
     def test_a_busy_machine_decides_nothing(self):
-        """Beside busy processes pairs are measured again, twice as many at most, and then the verdict is missing."""
+        """Beside busy processes pairs are measured again, at most twice as many; then the verdict is missing."""
         with command_case.busy_machine():
             code, out, err = run("versus", self.model, "--dim", "rows=4", "-t", "0.2", "--processes", "2", "-x", "1", "--ort-lib",
                                  fake_library(), "--json", self.path("v.json"), environment={"TMPDIR": self.scratch})

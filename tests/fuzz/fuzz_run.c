@@ -1,7 +1,6 @@
 /* libFuzzer target: any bytes as a model, taken all the way: inspected, reported, bound, planned, run twice, its
- * outputs read. Models that would only be slow or large are left out, so that what remains is worth its time.
- * PRN_FUZZ_SEEDS names a folder that the rows of tests/operators/cases are written to first, each as a model: seeds of
- * all operators. */
+ * outputs read. The target skips models that would only be slow or large. PRN_FUZZ_SEEDS names a folder; the target
+ * first writes each row of tests/operators/cases to it as a model, so that the seeds cover all operators. */
 #include "tests/support/onnx_mutate.h"
 #include "tests/support/op_case_model.h"
 #include "prony_report.h"
@@ -20,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 
-/* Mostly models that still parse: bytes at random hardly get past the loader, which has a target of its own. */
+/* Most mutated models still parse. Random bytes rarely pass the loader, which has a target of its own. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
 {
     size_t result = seed % 16 ? onnx_mutate(data, size, most, seed) : 0;
@@ -204,7 +203,7 @@ static bool set_inputs(prony_session *session, const prony_model *model, unsigne
 
 enum { MOST_OPEN = 4 };
 
-/* Some of the free dimensions, as such that change from run to run. */
+/* Makes some of the free dimensions change from run to run. */
 static size_t open_dims(const prony_model *model, unsigned seed, prony_dim *dims, char names[MOST_OPEN][64])
 {
     size_t count = 0;

@@ -1,5 +1,5 @@
-/* The attention that operators share against sums in double: few rows and many, whole vectors of keys and not, shared
- * heads, every way a mask and an operand can lie, and the same bytes for any number of threads. */
+/* The shared attention kernel against sums in double: few and many rows, key counts that fill vectors and others,
+ * shared heads, every layout of masks and operands, and the same bytes for any number of threads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static void weigh(const void *argument, int64_t batch, int64_t head, int64_t row
     scores[0] *= (float)(2 + batch + head + row);
 }
 
-/* sizes: what the error of a weight is in proportion to. */
+/* sizes: magnitudes that the error of a weight is proportional to. */
 static void weights_of(const prn_attend *at, int64_t b, int64_t h, int64_t s, double *weights, double *sizes)
 {
     const int64_t kh = h / (at->heads / at->key_heads);
@@ -263,7 +263,7 @@ static void test_large_values(void **state)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
 }
 
-/* Cases without a bfloat16 kernel are computed in float32: one key of a head, one row of Q, weights that are NaN. */
+/* Cases without a bfloat16 kernel run in float32: one key per head, one row of Q, NaN weights. */
 static void test_tiles_go_without(void **state)
 {
     enum { HEADS = 2, ROWS = 48, KEYS = 40, DEPTH = 32, COUNT = HEADS * ROWS * DEPTH };

@@ -115,7 +115,7 @@ static void parts_around_a_center(void **unused)
         assert_true(prn_bf16x3_rows_around(center, x, right ? x + 20 : NULL, STEP, SOME, got, APART));
         assert_true(prn_bf16x3_rows(above, 16, right ? above + 20 : NULL, right ? 16 : 0, STEP, SOME, 2, want, APART));
         for (int p = 0; p < 2; p++) {
-            for (int i = 0; i < SOME * PRN_BF16X3_DEPTH; i++) { /* nothing is known of a right side that is missing */
+            for (int i = 0; i < SOME * PRN_BF16X3_DEPTH; i++) { /* a missing right side has no known bound */
                 if (right || i % 2 == 0) assert_int_equal(got[p * APART + i], want[p * APART + i]);
             }
         }
@@ -184,7 +184,7 @@ static void errors_are_below_plain_sums(void **unused)
     static const int64_t depths[] = {32, 64, 147, 576, MOST_DEPTH};
     (void)unused;
     if (!prn_bf16x3_there(PARTS))
-        skip(); /* on vectors each product rounds, and one part is all that is asked of them */
+        skip(); /* on vectors each product rounds, and the test requires the first split term only */
     for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
         for (int kind = 0; kind < KINDS; kind++) {
             errors ours = {0, 0}, plain = {0, 0};

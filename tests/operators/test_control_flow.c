@@ -1,5 +1,5 @@
-/* Loop, Scan and If in whole models: results, shapes that change from trip to trip, memory that comes back, costs of
- * what was executed, bounds. */
+/* Loop, Scan and If in whole models: results, shapes that change from trip to trip, memory released, costs of the
+ * executed nodes, limits. */
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 
@@ -215,7 +215,7 @@ static void memory_comes_back_after_every_trip_and_run(void **state)
     mr_close(&r);
 }
 
-/* A failed run leaves nothing behind, wherever the trip that failed was. */
+/* A failed run leaves no live value, in whichever trip it failed. */
 static void a_failed_trip_is_recovered_from(void **state)
 {
     (void)state;
@@ -277,7 +277,8 @@ static void carried_values_may_change_places(void **state)
     mr_close(&r);
 }
 
-/* With constant trips and condition everything is planned: Loop in Loop, the inner one on what it takes from around. */
+/* With constant trips and condition the planner plans everything: a Loop in a Loop; the inner one captures values of
+ * the outer graph. */
 static void known_trips_are_planned(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Convolutions whose input holds what has no parts (ops/kernels/gemm/bf16x3_product.h): infinities, NaN, the largest
- * numbers. */
+/* Convolutions whose input has numbers without split terms (ops/kernels/gemm/bf16x3_product.h): infinities, NaN, the
+ * largest numbers. */
 #include "ops/kernels/gemm/bf16x3_product.h"
 #include "tests/support/model_run.h"
 
@@ -49,7 +49,7 @@ static double expected(const problem *p, int k, int row, int place)
     return sum;
 }
 
-/* Steps: of numbers that one part is enough for. */
+/* Multiples of a step that one split term represents exactly. */
 static void fill_with(float *to, size_t count, uint32_t seed, float steps)
 {
     for (size_t i = 0; i < count; i++) {
@@ -90,7 +90,7 @@ static void what_has_no_parts_is_summed_plainly(void **state)
     if (!prn_bf16x3_there(1)) skip();
     for (const problem *p = problems; p < problems + sizeof problems / sizeof *problems; p++) {
         const float steps = p->parts > 1 ? 16777216.0f : 128.0f;
-        if (!prn_bf16x3_there(p->parts)) continue; /* the kernels in its place may spread an infinity over their tile */
+        if (!prn_bf16x3_there(p->parts)) continue; /* other kernels may spread an infinity over their tile */
         fill_with(&x[0][0][0], sizeof x / sizeof(float), 7, steps);
         fill_with(w, sizeof w / sizeof *w, 8, steps);
         check(p);

@@ -1,5 +1,5 @@
-/* Depthwise convolutions against sums in double, for rows of every width up to some tiles: where tiles begin and end
- * with a row, columns of padding are left out of them. */
+/* Depthwise convolutions against sums in double, for rows of every width up to a few tiles. Tiles that begin or end
+ * with a row leave out its columns of padding. */
 #include "base/cpu/isa.h"
 #include "tests/support/model_run.h"
 

@@ -1,5 +1,5 @@
-/* Convolutions with --precision fast: within 1e-5 of the output's range of float64, for data that are made to be
- * difficult, and the same bits for every number of threads. */
+/* Convolutions with --precision fast: within 1e-5 of the output's range of float64 on difficult data, and the same
+ * bits for every number of threads. */
 #include "ops/kernels/gemm/bf16x3_product.h"
 #include "tests/support/model_run.h"
 
@@ -21,8 +21,8 @@ typedef enum kind {
     POSITIVE,
     ALTERNATING,   /* positive, signs of the weights changing from channel to channel */
     WIDE_CHANNELS, /* each channel scaled, 2^-6 to 2^6 */
-    LAST_DIGITS,   /* what two parts hold worst: second and third parts are as large as they get */
-    POOLED,        /* far from 0 beside how they differ, as behind a MaxPool; the bias takes that away */
+    LAST_DIGITS,   /* the worst case for two split terms: second and third terms are as large as possible */
+    POOLED,        /* far from 0 beside their spread, as behind a MaxPool; the bias removes the offset */
     KINDS
 } kind;
 
@@ -151,7 +151,7 @@ static void run(const problem *p, int threads, float *out)
     mr_close(&r);
 }
 
-/* Largest error of elements [from, end) over the range of what is wanted of them. */
+/* Largest error of elements [from, end), relative to the range of the expected values. */
 static double error_of(const problem *p, const float *y, int from, int end)
 {
     double error = 0, low = p->want[from], high = p->want[from];

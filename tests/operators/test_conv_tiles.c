@@ -1,5 +1,5 @@
-/* Convolutions that are cut into tiles because one call on the whole would take long: against the same convolution of
- * parts of the image, which are too small for that, to the bit. And how the cut is made. */
+/* Convolutions that are cut into tiles because one call would take long: equal, to the bit, to convolutions of parts
+ * of the image that need no tiles. Also tests the tiling itself. */
 #include "ops/vendor/dnnl_tiles.h"
 #include "tests/support/model_run.h"
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* x [1, in, extents...], weights [out, in / group, kernel...]; the first spatial axis is the one that is cut here. */
+/* x [1, in, extents...], weights [out, in / group, kernel...]; the tiling cuts the first spatial axis. */
 typedef struct conv_case {
     const char *name;
     int axes;
@@ -231,7 +231,7 @@ static void what_is_short_stays_whole(void **state)
     assert_int_equal(tiling.total, 0);
 }
 
-/* A row of its own, where one row takes long; and no cut that would leave a tile nothing but padding. */
+/* One row per tile if a row takes long; no tile consists of padding alone. */
 static void rows_are_cut_too(void **state)
 {
     (void)state;

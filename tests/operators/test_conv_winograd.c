@@ -1,4 +1,5 @@
-/* The Winograd convolution: what it takes, how it is cut, and that it keeps the contract of docs/internals/accuracy_contract.md. */
+/* The Winograd convolution: the problems it accepts, its tiling, and the contract of
+ * docs/internals/accuracy_contract.md. */
 #include "base/memory/alloc.h"
 #include "base/cpu/isa.h"
 #include "ops/layout.h"
@@ -27,7 +28,7 @@ typedef struct problem {
     prony_error error;
     prony_context context;
     void *packed;
-    bool in_run; /* others read the weight, too: filters are transformed in each run */
+    bool in_run; /* another node reads the weight too: each run transforms the filters */
 } problem;
 
 static prony_status host_packed(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
@@ -169,7 +170,7 @@ static prn_conv conv_of(int64_t batch, int64_t in, int64_t height, int64_t width
 static const prn_winograd_simd widths[] = {{.lanes = 8, .tiles = {0, 8, 6, 4, 3}},
                                            {.lanes = 16, .tiles = {0, 12, 12, 8, 6}}};
 
-/* Every tile stands in one batch, and no batch is larger than what there is room for. */
+/* Every tile is in one batch, and every batch fits into the working space. */
 static void check_cut(const prn_conv *conv, const prn_winograd_tiling *cut)
 {
     const int64_t of_image = cut->tile_rows * cut->tile_columns, batches = cut->tasks / cut->tasks_of_batch;
@@ -228,8 +229,8 @@ static void layers_of_networks_give_four_threads_work(void **state)
     }
 }
 
-/* Small images with large filters, which have to be read from memory, are left to the direct kernel, but where products
- * take longer beside that, or memory is quick. */
+/* The direct kernel takes small images with large filters that come from memory, unless its products take longer or
+ * the memory is fast. */
 static void what_reads_more_than_it_saves_is_not_profitable_it(void **state)
 {
     (void)state;
@@ -240,9 +241,9 @@ static void what_reads_more_than_it_saves_is_not_profitable_it(void **state)
                      !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
 }
 
-/* Filters that would add much to a large model's weights are transformed in each run, once for each batch of tiles,
- * where that is not much slower: never for a model that is small, and for one whose weights are many times theirs only
- * where it is faster. */
+/* If transformed filters would add much to a large model's weights, each run transforms them once per batch of
+ * tiles, provided that this is not much slower. A small model keeps them always; one with many times their weights
+ * only if that is faster. */
 static void large_filters_are_kept_beside_many_weights_alone(void **state)
 {
     (void)state;
@@ -269,7 +270,7 @@ static void large_filters_are_kept_beside_many_weights_alone(void **state)
     }
 }
 
-/* Fewer products than the model's, by what the tiles save. */
+/* Fewer products than the model has, by the saving of the tiles. */
 static void executed_products_are_counted(void **state)
 {
     (void)state;
@@ -480,7 +481,7 @@ static void errors_are_no_larger_than_the_plain_sums(void **state)
     assert_true(passed);
 }
 
-/* The same of filters that a run transforms, which is done in single precision. */
+/* The same for filters that a run transforms, in single precision. */
 static void so_are_those_of_filters_that_a_run_transforms(void **state)
 {
     (void)state;

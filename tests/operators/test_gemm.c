@@ -1,5 +1,5 @@
-/* The native matrix product against sums in double: every edge of a tile, every way an operand can lie, and the same
- * bytes for any number of threads. */
+/* The native matrix product against sums in double: every edge of a tile, every operand layout, and the same bits
+ * for any number of threads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 
 static uint32_t random_state = 1;
 
-/* Multiples of 1/8 in [-1, 1]: sums of fewer than 2^17 of their products are exact in float32, so any order must agree
- * to the bit. */
+/* Multiples of 1/8 in [-1, 1]: sums of fewer than 2^17 products are exact in float32, so any order must agree to the
+ * bit. */
 static float random_eighth(void)
 {
     random_state = random_state * 1664525u + 1013904223u;
@@ -102,7 +102,7 @@ static void run(const problem *p)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) prn_free_aligned(all[i]);
 }
 
-/* All m, n, k below 9, where every edge is, and a spread of the ones up to 70. */
+/* All m, n, k below 9, which cover every edge, and a selection up to 70. */
 static void test_every_edge(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void test_space_changes_no_bit(void **state)
               *packed = random_floats(prn_gemm_packed_count(k, n));
         for (int64_t j = 0; j < m * k; j++) a[j] += 0.0137f * random_eighth();
         for (int64_t j = 0; j < k * n; j++) b[j] += 0.0071f * random_eighth();
-        if (i % 3 == 1) a[(m - 1) * k + k - 1] = INFINITY; /* without parts, in what is made on the way */
+        if (i % 3 == 1) a[(m - 1) * k + k - 1] = INFINITY; /* no split terms in intermediate values */
         if (i % 3 == 2) b[k * n - 1] = NAN;
         prn_gemm gemm = {.m = m,
                          .n = n,

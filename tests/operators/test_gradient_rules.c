@@ -108,7 +108,7 @@ static void add_input(trial *t, model_builder *m, const char *text, size_t index
     t->input_count++;
 }
 
-/* own::Weigh(y): the sum of its elements times weights, in an opset that has what that takes. */
+/* own::Weigh(y): the sum of its elements times weights, in an opset with the necessary operators. */
 static void add_weigh(model_builder *m)
 {
     mb_function_begin(m, "own::Weigh", "y", "t", "", "", 17);
@@ -158,7 +158,7 @@ static void add_gradient(const trial *t, model_builder *m)
     }
 }
 
-/* own::Hide(x): x, of a shape that only a run knows. */
+/* own::Hide(x): x, with a shape that only a run knows. */
 static void add_hide(model_builder *m)
 {
     mb_function_begin(m, "own::Hide", "x", "y", "", "", 17);

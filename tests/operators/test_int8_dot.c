@@ -1,6 +1,5 @@
-/* The loops of ops/kernels/int8/int8_dot.h at every level that the processor has, against sums written out here: the
- * same bits, for every number of rows, for extremes of codes and weights, and for values on both sides of every
- * bound. */
+/* The loops of ops/kernels/int8/int8_dot.h at every level of this processor, against sums written out here: the same
+ * bits, for every number of rows, for extreme inputs and weights, and for values on both sides of every bound. */
 #include "base/cpu/isa.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/int8/int8_dot.h"
@@ -55,8 +54,8 @@ static int64_t place_of(int64_t k, int64_t j)
     return k / 4 * 4 * COLUMNS + 4 * j + k % 4;
 }
 
-/* A weight of depth k in column j: both ends of the range, both signs by turns, a lone pair that is too large at any
- * place, small ones, and bell-shaped ones. */
+/* A weight of depth k in column j: both ends of the range, alternating signs, a lone pair that is too large at any
+ * position, small ones, and bell-shaped ones. */
 static int8_t weight_of(int kind, int64_t k, int64_t j, int64_t depth)
 {
     const int bell = next_byte() % 64 + next_byte() % 64 + next_byte() % 64 + next_byte() % 64 - 126;
@@ -100,7 +99,7 @@ static void wanted_sums(int64_t depth, uint32_t first, int32_t *wanted)
     }
 }
 
-/* Splits b into rest and list as packing does, and checks that nothing that meets passes 16 bits. */
+/* Splits b into a remainder and a list as packing does, and checks that no pair of products exceeds 16 bits. */
 static int split_panel(int64_t depth)
 {
     memcpy(rest, b, sizeof rest);
@@ -162,7 +161,8 @@ static void blocks_are_exact(void **state)
     }
 }
 
-/* More products meet where weights are small; few of bell-shaped ones are taken out, half of the extreme ones. */
+/* Small weights allow more products per 16-bit sum. Packing extracts few of the bell-shaped weights and half of the
+ * extreme ones. */
 static void steps_follow_the_weights(void **state)
 {
     static const struct {

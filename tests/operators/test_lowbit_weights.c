@@ -1,5 +1,5 @@
-/* Products whose constant operand is stored in fewer bits (ops/kernels/gemm/lowbit_weights.h), against float64: within
- * what rounding the weights once may change, whatever the shape, and the same bits for every number of threads. */
+/* Products whose constant operand has fewer bits (ops/kernels/gemm/lowbit_weights.h), against float64: the error is
+ * at most that of rounding the weights once, for every shape, and every number of threads gives the same bits. */
 #include "base/cpu/simd.h"
 #include "ops/kernels/gemm/lowbit_weights.h"
 #include "prony_report.h"
@@ -106,7 +106,7 @@ static double rounding(const problem *p, int precision, int k, int n)
     return largest / (precision == INT8 ? 127 : 7) * 0.5 + 0x1p-149; /* a scale may be subnormal */
 }
 
-/* Largest error in parts of what is allowed; `plain`: what the largest error would be in parts of the sizes' sum. */
+/* Largest error relative to the allowed one; `plain`: relative to the sum of the magnitudes. */
 static double worst(const problem *p, int precision, const float *y, double *plain)
 {
     double most = 0;
@@ -124,8 +124,7 @@ static double worst(const problem *p, int precision, const float *y, double *pla
                 allowed += fabs(x) * allowed_of[k * p->n + j];
                 if (precision == BF16) allowed += fabs(x * w) * 0x1.1p-9; /* tiles round activations too */
                 if (precision == FAST)
-                    allowed += fabs(x * w) * 0x1.8p-16; /* and leave out the product of the second
-                                                                              parts */
+                    allowed += fabs(x * w) * 0x1.8p-16; /* and leave out the product of the second split terms */
             }
             double want = (p->gemm ? 0.5 : 1.0) * sum + (double)p->bias[j];
             if (want < 0) want *= 0.25;
@@ -138,7 +137,7 @@ static double worst(const problem *p, int precision, const float *y, double *pla
     return most;
 }
 
-/* `rounds`: some error has to be larger than float32's, as there is something to be rounded. */
+/* `rounds`: some error must be larger than float32's, because the weights are rounded. */
 static void check(const problem *p, bool rounds)
 {
     float *y = malloc(((size_t)(p->m * p->n) + 1) * sizeof *y),
@@ -198,7 +197,7 @@ static void weights_that_are_zero_or_tiny(void **state)
     }
 }
 
-/* Weights that a kind has no code for: the product is float32's, in every column. */
+/* Weights without a code in a format: the product is float32's, in every column. */
 static void weights_beyond_the_range_stay(void **state)
 {
     static const float odd[] = {INFINITY, -INFINITY, NAN, 1e6f};

@@ -1,4 +1,4 @@
-/* The narrow types against their definition: every code, every half-way point, and what lies beyond the range; numbers
+/* The narrow types against their definition: every code, every half-way point, and numbers beyond the range; numbers
  * as text; quantized runs against their elements one by one. */
 #include <setjmp.h>
 #include <stdarg.h>

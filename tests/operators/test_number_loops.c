@@ -1,6 +1,6 @@
-/* The loops that are compiled once per instruction set and run for every number type, against arithmetic on single
- * elements: conversions (number_simd.h), binary rows and picking (element_rows.h), folds (fold.h). Every table that
- * this processor can run is tried, at every length up to some vectors. */
+/* The loops that are compiled once per instruction set and serve every number type, against arithmetic on single
+ * elements: conversions (number_simd.h), binary rows and selection (element_rows.h), folds (fold.h). The test tries
+ * every table that this processor can run, at every length up to a few vectors. */
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/element_rows.h"
 #include "ops/kernels/vector/fold.h"
@@ -44,7 +44,7 @@ static const double edges[] = {0.0,     -0.0,    1.0,          -1.0,          0.
                                -1e19,   1e300,   INFINITY,     -INFINITY,     NAN,          3e38};
 enum { EDGES = sizeof edges / sizeof *edges };
 
-/* Numbers of every size, and those where something happens. 64-bit integers stay below 2^53 if `exact`. */
+/* Numbers of every size, and special ones. 64-bit integers stay below 2^53 if `exact`. */
 static void fill(void *data, prony_dtype dtype, int n, bool exact)
 {
     for (int i = 0; i < n; i++) {
@@ -151,7 +151,7 @@ static double real_row(prn_row_op op, double x, double y)
     }
 }
 
-/* In 128 bits, where nothing of 64 bits overflows. */
+/* In 128 bits, which no operation on 64 bits overflows. */
 static __int128 whole_row(prn_row_op op, __int128 x, __int128 y, unsigned bits)
 {
     const __int128 rest = y == 0 ? 0 : x % y;

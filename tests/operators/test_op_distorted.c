@@ -54,8 +54,8 @@ static int release_cases(void **state)
     return 0;
 }
 
-/* The model as a whole may be refused before any node is looked at; then its file is named. An input whose size does
- * not fit is refused as such, by its name. */
+/* The loader may refuse the model as a whole before it looks at a node; the message then names the file. An input of
+ * the wrong size is refused by its name. */
 static bool is_clear(const op_case_node *row, prony_status status, const prony_error *error)
 {
     if (status == PRONY_INTERNAL || status == PRONY_OUT_OF_MEMORY || error->status != status) return false;
@@ -97,7 +97,7 @@ static bool try_one(const op_case *row, size_t k, op_case_form form, bool *more)
     return good;
 }
 
-/* Names the mixture before it is tried, so that it is known if the process dies. */
+/* Prints the combination before the attempt, so that a crash is attributable. */
 static char trying[768];
 
 static void tell_what_was_tried(void)

@@ -51,7 +51,7 @@ static uint64_t fail_everywhere(const op_case *row, op_case_form form)
     return n;
 }
 
-/* The row with a middle place among the operator's. */
+/* The row in the middle of the operator's rows. */
 static const op_case *row_of(const prn_op *op)
 {
     char name[256];

@@ -18,7 +18,7 @@ static op_case_list cases;
 static const char *only = "";
 static size_t compared, rounded, without, refused;
 
-/* `bytes` are the model's until it is released. */
+/* the model borrows `bytes` until its release */
 static prony_status accuracy_of(const op_case_node *node, uint8_t **bytes, prony_model **model, prony_session **session,
                                 prony_report **report, prony_error *error)
 {
@@ -61,8 +61,8 @@ static double limit_of(const prony_report *report)
     return limit;
 }
 
-/* Rounding to codes may go the other way by one, rounding to a type of fewer numbers beyond its largest; and where the
- * whole output is small, its range is not what its error follows. */
+/* Rounding to codes may differ by one, rounding to a type with fewer numbers beyond its largest number. If the whole
+ * output is small, its range does not bound the error. */
 static bool is_admitted(const prony_error_metrics *f, const char *op, double limit)
 {
     if (strstr(op, "QuantizeLinear")) return f->max_abs <= 1 || f->ulp <= 1;

@@ -1,5 +1,5 @@
-/* Forms of operators that are easily overlooked, against values written out: opset 1's, reductions over no axis at all,
- * elements of less than a byte, half precisions, text. */
+/* Variants of operators that are easily overlooked, against values written out: opset 1, reductions over no axis,
+ * elements below a byte, half precisions, text. */
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static void opset_one_split(void **state)
     mr_close(&r);
 }
 
-/* Nothing is added up, but what an operator does to the terms and to the sum it still does. */
+/* A reduction over no axis sums nothing, but still applies its functions before and after the sum. */
 static void reductions_over_no_axis(void **state)
 {
     (void)state;
@@ -121,7 +121,7 @@ static void less_than_a_byte(void **state)
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check(&forms[i]);
 }
 
-/* Without a zero point nothing is added, and a zero keeps its sign. */
+/* Without a zero point the kernel adds nothing, and a zero keeps its sign. */
 static void quantized_zeros_keep_their_sign(void **state)
 {
     (void)state;

@@ -110,7 +110,7 @@ static void test_integer_arithmetic_is_total(void **state)
     expect_binary("Div", PRONY_UINT8, small, divisor, part);
 }
 
-/* NaN becomes 0, what is out of range the nearest end. */
+/* NaN becomes 0; numbers out of range become the nearest end. */
 static void expect_cast(int64_t to, const void *wanted)
 {
     static const float x[] = {NAN, INFINITY, -1e30f, -3.9f};

@@ -52,7 +52,7 @@ static void test_varied_rows_agree(void **state)
     }
     printf("%" PRIu64 " varied rows agree, %" PRIu64 " are refused, %" PRIu64 " differ\n", passed, refused, failed);
     assert_int_equal(failed, 0);
-    assert_true(passed > 0 && (*only || passed > refused)); /* variations should mostly be the operator's */
+    assert_true(passed > 0 && (*only || passed > refused)); /* most variations should be those of the operator */
 }
 
 int main(int argc, char **argv)

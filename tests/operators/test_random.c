@@ -29,7 +29,7 @@ static void test_keys(void **state)
     assert_true(key_of("a", true, 0) != key_of("a", false, 0));
 }
 
-/* Bounds are six standard deviations of each figure. */
+/* Bounds are six standard deviations of each statistic. */
 static void check_moments(const double *draw)
 {
     double sum = 0.0, squares = 0.0, products = 0.0;

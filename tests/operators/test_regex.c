@@ -1,5 +1,4 @@
-/* The regular expressions of RegexFullMatch: what matches as a whole, what is refused, and that no pattern takes
- * long. */
+/* The regular expressions of RegexFullMatch: full matches, refused patterns, and bounded time for every pattern. */
 #include "ops/text/regex.h"
 
 #include "base/memory/alloc.h"

@@ -1,4 +1,4 @@
-/* Scan: along any axis, in batches, of a length that only a run knows. */
+/* Scan: along any axis, in batches, and with a length that only a run knows. */
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@ static void scan_body(model_builder *m)
     mb_graph_end(m);
 }
 
-/* Directions and axes: columns from the right, results laid down from the right along axis 1. */
+/* Directions and axes: reads columns from the right, writes results from the right along axis 1. */
 static void scan_walks_along_any_axis(void **state)
 {
     (void)state;
@@ -51,7 +51,7 @@ static void scan_walks_along_any_axis(void **state)
     }
 }
 
-/* Opset 8: a batch of sequences of different lengths; what a shorter one leaves is zero. */
+/* Opset 8: a batch of sequences of different lengths; the rest of a shorter one is zero. */
 static void scan_of_a_batch(void **state)
 {
     (void)state;

@@ -34,7 +34,7 @@ static void expect_items(const prony_value *got, size_t count, const prony_value
     }
 }
 
-/* x, y -> [x, y]; insert z at `place`; erase `gone`; and what stands at `at`. */
+/* x, y -> [x, y]; insert z at `place`; erase `gone`; read the element at `at`. */
 static model_builder *editing(void)
 {
     model_builder *m = mb_begin(13);
@@ -194,7 +194,7 @@ static void parts_along_an_axis(void **state)
     mr_close(&r);
 }
 
-/* A list grown in a loop, and a branch that hands out one of two sequences. */
+/* A list grown in a loop, and a branch that returns one of two sequences. */
 static void sequences_in_loops_and_branches(void **state)
 {
     (void)state;
@@ -275,7 +275,8 @@ static void add_loop(model_builder *m, const char *from, const char *to, const c
     mb_graph_end(m);
 }
 
-/* A run's allocations from the arena are proportional to the trips: a copy in each would be MANY * MANY / 2 items. */
+/* A run's allocations in the arena are proportional to the trips: copies in each trip would be MANY * MANY / 2
+ * items. */
 static void growing_and_shrinking_copy_seldom(void **state)
 {
     (void)state;
@@ -300,8 +301,7 @@ static void growing_and_shrinking_copy_seldom(void **state)
     mr_close(&r);
 }
 
-/* Several sequences grow out of one, and out of one that became shorter, while others that hold the same items live
- * on. */
+/* Several sequences grow from one, and from one that became shorter, while others with the same items stay live. */
 static void sequences_that_share_items_differ(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void sequences_that_share_items_differ(void **state)
     mr_close(&r);
 }
 
-/* Shorter and longer again where nothing else holds the items: what only the longer one had is given back. */
+/* A sequence shrinks and grows again while no other holds its items: items of the longer one alone are released. */
 static void the_end_is_replaced(void **state)
 {
     (void)state;
@@ -457,7 +457,7 @@ static void what_is_no_tensor_is_kept_from_other_operators(void **state)
     mr_set_value(&r, "s", &sequence);
     mr_refused(&r, PRONY_SHAPE_MISMATCH, "is a sequence, wanted a tensor");
     mr_close(&r);
-    m = mb_begin(18); /* only the run tells what the optional holds */
+    m = mb_begin(18); /* only the run knows the optional's contents */
     mb_container(m, false, "o", PRONY_OPTIONAL, PRONY_FLOAT32);
     mb_node(m, "OptionalGetElement", "o", "v", "");
     mb_node(m, "Relu", "v", "y", "");

@@ -151,7 +151,7 @@ static void tfidf(void **state)
     mr_close(&r);
 }
 
-/* Operators that move elements do so with strings; the text stays where it is. */
+/* Operators that move elements also move strings; the text itself is not copied. */
 static void movers(void **state)
 {
     (void)state;

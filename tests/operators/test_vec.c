@@ -1,5 +1,6 @@
-/* The vector kernels of every instruction set this processor has, against libm in double: each map over a sweep of all
- * binades with subnormals, infinities and NaN; the same bits wherever an element stands in a row; sums and rows. */
+/* The vector kernels of every instruction set of this processor, against libm in double: each map over a sweep of
+ * all binades with subnormals, infinities and NaN; the same bits for an element at any position of a row; sums and
+ * rows. */
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/vec.h"
 
@@ -307,7 +308,7 @@ static void binaries_are_exact(void **state)
     }
 }
 
-/* Every pair of the numbers that powers treat in their own way. */
+/* Every pair of the numbers that powers treat specially. */
 static void powers_agree(void **state)
 {
     (void)state;
@@ -421,7 +422,7 @@ static void softmax_rows_agree(void **state)
     }
 }
 
-/* Scaled and masked on the way; a row that is masked throughout, or holds NaN, is NaN. */
+/* Scaled and masked in the same pass; a row that is masked throughout, or holds NaN, is NaN. */
 static void masked_softmax_rows_agree(void **state)
 {
     (void)state;

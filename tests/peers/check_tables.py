@@ -35,7 +35,7 @@ DIMENSIONS = {"gpt2": {"sequence": SEQUENCE}, "gpt2_tiny": {"sequence": SEQUENCE
 
 
 def gpt_macs(layers, hidden, vocabulary):
-    products = 12 * hidden * hidden  # query, key, value, output and the two of the inner layer, whose width is 4 * hidden
+    products = 12 * hidden * hidden  # query, key, value, output and the two of the inner layer, with width 4 * hidden
     return SEQUENCE * (layers * (products + 2 * SEQUENCE * hidden) + hidden * vocabulary)
 
 

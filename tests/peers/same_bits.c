@@ -40,7 +40,8 @@ static uint64_t hash_value(const prony_value *value)
     return hash;
 }
 
-/* The first run fills `expected`, others are held against it; the number of the first output that differs, or -1. */
+/* The first run fills `expected`; later runs are compared with it. Returns the number of the first output that
+ * differs, or -1. */
 static prony_status compare(prony_session *session, outputs *expected, bool first, long *differs, prony_error *error)
 {
     for (size_t i = 0; i < expected->count; i++) {

@@ -60,7 +60,7 @@ static prony_status mirror_out(void *to, const void *from, size_t bytes, prony_e
 static const prn_memory_space mirror = {"mirror", mirror_take, mirror_give, mirror_in, mirror_out},
                               other_mirror = {"other", mirror_take, mirror_give, mirror_in, mirror_out};
 
-/* ---- operators, each with a kernel there and one on the host ---- */
+/* ---- operators, each with one kernel there and one on the host ---- */
 
 static int64_t count_of(const prony_context *context)
 {
@@ -108,7 +108,7 @@ static prony_status far_add(const prony_context *context)
     return PRONY_OK;
 }
 
-/* x at the mirror times a factor on the host, and what it summed up on the host. */
+/* x in the mirror times a factor on the host, and its sum on the host. */
 static prony_status far_scale(const prony_context *context)
 {
     const float *x = host_address(context->inputs[0]->data), *factor = context->inputs[1]->data;
@@ -138,7 +138,7 @@ static const struct {
                  {"Sum", add_kernels},
                  {"Scale", scale_kernels}};
 
-/* Added operators have our own kernels instead of the one that calls a user's function. */
+/* Added operators have their own kernels, not the one that calls a user's function. */
 prony_registry *mirror_registry(void)
 {
     prony_registry *made = NULL;

@@ -222,7 +222,7 @@ const char *near_miss_without_pattern(void)
     return NULL;
 }
 
-/* The last value, or an operator on it, is the graph's output. */
+/* The last value, or an operator on it, becomes the graph's output. */
 static void add_output(nm_maker *m, int last)
 {
     static const char *const ops[] = {"Relu", "Tanh", "Neg", "Sigmoid"};

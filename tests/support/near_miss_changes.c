@@ -69,7 +69,7 @@ static void add_output(nm_maker *m, int id)
     graph->outputs = ids;
 }
 
-/* The elements as they are, in a list of their own. */
+/* The elements without a change, in a new list. */
 static double *own_elements(nm_maker *m, int id)
 {
     const int64_t count = rg_elements(&m->k, id);
@@ -207,7 +207,7 @@ static bool change_shape(nm_maker *m)
     return true;
 }
 
-/* A node makes it, or the caller gives it. */
+/* Returns true if a node makes the value or the caller provides it. */
 static bool change_origin(nm_maker *m)
 {
     random_graph *g = m->k.g;
@@ -395,7 +395,7 @@ static bool swap_operands(nm_maker *m)
     return true;
 }
 
-/* A float32 value that is there before node n. */
+/* A float32 value that exists before node n. */
 static int earlier(nm_maker *m, size_t n)
 {
     const rg_graph *graph = &m->k.g->main;
@@ -483,7 +483,7 @@ static bool add_twin(nm_maker *m)
 
 /* ---- the whole graph ---- */
 
-/* One extent becomes 0, 1 or another number, in all that has it, or in one value alone. */
+/* One dimension becomes 0, 1 or another number, in every tensor that has it, or in one value alone. */
 static bool change_extent(nm_maker *m)
 {
     random_graph *g = m->k.g;

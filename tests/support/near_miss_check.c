@@ -44,7 +44,7 @@ static bool has_mean(const random_graph *g)
     return false;
 }
 
-/* Every float32 value becomes a float64 one of the same numbers. Constant nodes become initializers. */
+/* Converts every float32 value to float64 with the same numbers. Constant nodes become initializers. */
 static void make_wide(random_graph *wide, const random_graph *g, bool moved)
 {
     uint64_t random = g->seed + 1;
@@ -79,7 +79,7 @@ static void make_wide(random_graph *wide, const random_graph *g, bool moved)
     }
 }
 
-/* Every result of a node becomes an output, behind the graph's own ones. */
+/* Makes every node result an output, after the graph's own outputs. */
 static void show_all(random_graph *wide)
 {
     rg_graph *graph = &wide->main;
@@ -110,7 +110,7 @@ static void run_wide(const random_graph *g, bool moved, graph_outputs *out)
 typedef struct runs {
     graph_outputs plain, rewritten, wide, moved;
     bool has_wide;
-    bool merged;   /* convolutions that are added became one: of an infinite input inf - inf may become inf */
+    bool merged;   /* convolutions that are added became one: for an infinite input, inf - inf may become inf */
     bool infinite; /* the graph's float64 run has an infinity */
     bool vast;     /* a finite number of the graph is so large that a product moved before another may overflow, and a
                       rewrite that moves products fired */
@@ -156,7 +156,7 @@ static bool number_agrees(double a, double p, double exact, double bound, bool v
 {
     if (a == p || (isnan(a) && isnan(p))) return true;
     if (vast && fabs(exact) > VAST)
-        return true; /* a partial sum may overflow to either side, and a Relu make 0 of it */
+        return true; /* a partial sum may overflow in either direction, and a Relu may turn it into 0 */
     if (isfinite(p)) {
         if (vast && !isfinite(a)) return true;
         if (fabs(a - p) <= bound || fabs(a - exact) <= bound) return true;
@@ -223,7 +223,7 @@ static bool count_bound(graph_model *m, graph_counts *counts)
     return good;
 }
 
-/* The report of the rewritten model counts what the model has. */
+/* The report of the rewritten model has the model's counts. */
 static bool same_counts(graph_model *m, char *text, size_t size)
 {
     graph_counts with = {0}, without = {0};
@@ -289,7 +289,8 @@ static uint64_t fired_movers(const near_miss_tally *tally)
     return fired;
 }
 
-/* Also refuses operators that no domain version has, and, as a session does, those of dead nodes that Prony lacks. */
+/* Also refuses operators that no domain version has, and, like a session, dead nodes with operators that Prony
+ * lacks. */
 static prony_status load(graph_model *m)
 {
     prony_model *model = NULL;

@@ -32,7 +32,7 @@ typedef struct near_miss_tally {
 /* false: `text` has the reason. */
 bool near_miss_agrees(const random_graph *g, near_miss_tally *tally, char *text, size_t size);
 
-/* Notes the shapes that the engine infers, so that a reducer knows which values are alike. */
+/* Records the shapes that the engine infers, so that a reducer knows which values are alike. */
 void near_miss_learn_shapes(random_graph *g);
 
 #endif

@@ -26,7 +26,7 @@ static int fold_scale_shift(nm_maker *m)
     return y;
 }
 
-/* Convolutions of one input that are added: the same window, one that lies in it, a normalisation of the input. */
+/* Convolutions of one input that are added: equal windows, a window inside another, a normalisation of the input. */
 static int merge_branches(nm_maker *m)
 {
     const int64_t c = 1 + rg_below(&m->k, 4), out = nm_either(m) ? c : 1 + rg_below(&m->k, 4);

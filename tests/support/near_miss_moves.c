@@ -1,4 +1,4 @@
-/* Patterns of the rewrites that leave less to look at: what does nothing, what only moves elements. */
+/* Patterns of the rewrites that simplify graphs: nodes without effect, and nodes that only move elements. */
 #include "tests/support/near_miss_maker.h"
 
 #include <stdio.h>

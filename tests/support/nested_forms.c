@@ -46,7 +46,7 @@ void nested_round_trip(const prony_report *report)
         fail_msg("%s", error.message);
     char *second = nested_write(again, PRONY_FORMAT_JSON, &with_memory);
     nested_expect_same(first, second);
-    /* Other forms of it are the same as of the one that was written. */
+    /* Other formats of the read report equal those of the written one. */
     for (prony_format format = PRONY_FORMAT_TEXT; format <= PRONY_FORMAT_DOT; format++) {
         prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
         if (format == PRONY_FORMAT_TRACE && (!report->operator_count || !report->operators[0].traced)) continue;

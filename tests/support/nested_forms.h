@@ -4,7 +4,7 @@
 
 #include "prony_report.h"
 
-/* The caller's to free with prn_free. `options` NULL: the defaults. */
+/* The caller frees the text with prn_free. `options` NULL: the defaults. */
 char *nested_write(const prony_report *report, prony_format format, const prony_write_options *options);
 /* `part` is in the text. */
 void nested_expect(const char *text, const char *part);

@@ -16,10 +16,9 @@ void nested_set(model_run *r, bool go, int64_t trips);
 /* Profiles with so many counted runs; a failure ends the test. */
 prony_report *nested_profile(model_run *r, int64_t runs);
 
-/* The row of this name, which is there once. */
+/* The row of this name, which exists once. */
 const prony_nested_row *nested_row(const prony_report *report, unsigned level, const char *name);
-/* Sums of the rows directly inside of a row (PRONY_NO_INDEX: of the owner itself), everything but bytes and
- * parameters. */
+/* Sums over the rows directly inside a row (PRONY_NO_INDEX: inside the owner itself), except bytes and parameters. */
 prony_cost nested_sum(const prony_report *report, unsigned level, uint32_t owner, uint32_t parent);
 void nested_expect_counts(const prony_cost *a, const prony_cost *b);
 

@@ -192,7 +192,7 @@ static void put_other_number(mutation *m, const field *f)
         put(m, &wide, sizeof wide);
 }
 
-/* Another field's bytes, of the same number if possible: names, operators, types and tensors change places. */
+/* Another field's bytes, of the same number if possible: exchanges names, operators, types and tensors. */
 static span other_bytes(mutation *m, const field *f)
 {
     span found = f->payload;
@@ -241,7 +241,7 @@ static void write_again(mutation *m, span message)
         } else if (!inside) {
             put(m, f.whole.data, f.whole.size);
         } else {
-            /* The length is not known yet: written behind its place, then moved up to it. */
+            /* The length is not known yet: it is written after its content, then moved in front of it. */
             put_varint(m, (uint64_t)f.number << 3 | 2);
             size_t at = m->used;
             write_again(m, f.payload);

@@ -1,4 +1,4 @@
-/* Values of a case in the layouts that kernels take. */
+/* Values of a case in the layouts of kernels. */
 #ifndef PRN_TESTS_SUPPORT_OP_CASE_LAYOUTS_H
 #define PRN_TESTS_SUPPORT_OP_CASE_LAYOUTS_H
 

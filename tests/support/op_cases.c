@@ -165,7 +165,7 @@ static void drop_outputs(bench *b)
     }
 }
 
-/* Copies of the inputs in the layouts that `layouts` asks for. */
+/* Copies of the inputs in the layouts of `layouts`. */
 static void make_inputs(bench *b, const prn_layout *layouts)
 {
     for (size_t i = 0; i < b->context.input_count; i++) {
@@ -339,7 +339,7 @@ static bool run_in_layouts(bench *b, const prn_kernel *kernel, const prn_layout 
     return ok;
 }
 
-/* Data that the kernel's predicates may look at: constants only. */
+/* Data that the kernel's predicates may read: constants only. */
 static void plan_inputs(bench *b, prn_layout offered)
 {
     for (size_t i = 0; i < b->context.input_count; i++) {
@@ -394,7 +394,8 @@ static bool run_kernel(bench *b, const prn_kernel *kernel)
 
 /* ---- the row */
 
-/* Infers with what is known before a run, and with everything; both must say the same where the first says anything. */
+/* Infers with the information before a run, and with all of it. Both must agree on everything that the first one
+ * determines. */
 static bool infer_outputs(bench *b)
 {
     prony_value early[OP_CASE_MAX_VALUES];
@@ -434,7 +435,7 @@ static bool check_cost(bench *b)
     return true;
 }
 
-/* true: the kernel and cost that a dynamic step keeps do not change with the elements. */
+/* true: the kernel and cost that a dynamic step retains do not depend on the elements. */
 static bool check_values(bench *b)
 {
     snprintf(b->at, sizeof b->at, "values");

@@ -15,7 +15,7 @@ typedef struct varier {
     int64_t from[MOST_EXTENTS], to[MOST_EXTENTS];
     size_t extents;
     int rank;  /* of the first input */
-    bool loop; /* what goes round and round makes more of every rounding */
+    bool loop; /* recurrent operators amplify every rounding */
     char *out;
     size_t used;
     bool fits;
@@ -99,7 +99,7 @@ static void map_recurrent(varier *v, const op_case *row)
     map_extent(v, 3 * hidden, 3 * to);
 }
 
-/* "[1,16,14,14]" at *text; goes behind it. */
+/* "[1,16,14,14]" at *text; moves *text past it. */
 static void vary_dims(varier *v, const char **text, bool may)
 {
     int64_t elements = 1;

@@ -1,5 +1,5 @@
-/* The order is drawn here; which steps are ready, the schedule knows. Buffers die when their last user has ended,
- * counted from the plan's steps and values without its own order of buffers. */
+/* This file draws the order; the schedule knows the ready steps. A buffer dies when its last user has ended; the
+ * test counts users from the plan's steps and values, without the plan's own order of buffers. */
 #include "tests/support/plan_replay.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static uint32_t buffer_of(const prn_plan *plan, uint32_t value)
     return value == PRN_NO_VALUE ? PRN_NO_BUFFER : plan->values[prn_plan_root(plan, value, NULL)]->buffer;
 }
 
-/* Buffers that the step touches, each as often as it does. */
+/* Buffers that the step touches, each as often as the step touches it. */
 static void each_buffer(replay *r, uint32_t s, void (*visit)(replay *r, uint32_t buffer))
 {
     const prn_plan *plan = r->plan;
@@ -62,7 +62,7 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
     return (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
 }
 
-/* Nothing of what the step writes is worth anything from now on, except what it reads there itself. */
+/* Invalidates all bytes that the step writes, except those that it also reads there. */
 static void begin(replay *r, uint32_t s)
 {
     const prn_plan *plan = r->plan;

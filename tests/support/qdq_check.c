@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is known of a value of the unrewritten program ---- */
+/* ---- properties of a value of the unrewritten program ---- */
 
 typedef struct entry {
     prony_value mine, theirs; /* as the unrewritten node and the rewritten program made it; data: own */
@@ -51,7 +51,7 @@ static double largest(const prony_value *v)
     return most;
 }
 
-/* ---- the rewritten program, and all that it makes ---- */
+/* ---- the rewritten program, and all its values ---- */
 
 /* Every value that a node of the rewritten program makes becomes an output. */
 static void expose(prn_program *p)
@@ -141,7 +141,7 @@ static bool is(const prn_node_def *node, const char *op)
     return strcmp(node->info.op_type, op) == 0;
 }
 
-/* true: no rewrite changes the order of its arithmetic, and all its operands are still there. */
+/* true: no rewrite changes the order of its arithmetic, and all its operands still exist. */
 static bool is_exact(const check *c, const prn_node_def *node)
 {
     static const char *const ops[] = {"DequantizeLinear", "QuantizeLinear", "Relu",    "Clip",  "Concat", "Slice",
@@ -166,7 +166,7 @@ static int64_t depth_of(const check *c, const prn_node_def *node)
     return x->dim[x->rank - 1];
 }
 
-/* The scales that a value was dequantized with, before the program or in it; NULL: it was not. */
+/* The scales with which a value was dequantized, before or in the program; NULL: it was not. */
 static const prony_value *scales_of(const check *c, uint32_t value)
 {
     const prn_program *p = c->before;
@@ -325,7 +325,7 @@ static bool number_agrees(const check *c, const prn_node_def *node, const entry 
     return fabs(is - wanted) <= e->most * 0x1p-20 + 0x1p-140;
 }
 
-/* Marks what agrees in this rounding of the ties. */
+/* Marks the elements that agree for this rounding of the ties. */
 static void compare(const check *c, const prn_node_def *node, uint32_t id, int round)
 {
     const entry *e = &c->entries[id];
@@ -337,7 +337,7 @@ static void compare(const check *c, const prn_node_def *node, uint32_t id, int r
     }
 }
 
-/* Codes that a rewrite took away, where the number may belong to either neighbour: the lower or the upper one. */
+/* Codes that a rewrite removed, where the number may round to either neighbour: takes the lower or the upper one. */
 static void round_ties(const check *c, const prn_node_def *node, int round)
 {
     const entry *e = &c->entries[node->outputs[0]];

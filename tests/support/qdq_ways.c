@@ -114,7 +114,7 @@ static prony_status run(const random_graph *g, graph_outputs *out)
     return out->status;
 }
 
-/* The network's bytes, as many times as the body ran. */
+/* The network's bytes, repeated once per trip of the body. */
 static bool same_bytes(const graph_outputs *flat, const graph_outputs *wrapped, size_t times, char *text, size_t size)
 {
     for (size_t k = 0; k < flat->count; k++) {

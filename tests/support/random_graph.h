@@ -73,7 +73,7 @@ random_graph *random_graph_make(uint64_t seed, unsigned kinds);
 void random_graph_free(random_graph *g);
 
 model_builder *random_graph_build(const random_graph *g);
-/* The elements of graph input `index`, whose first dim is `batch` instead if that is not negative. */
+/* The elements of graph input `index`; if `batch` is not negative, it replaces the first dim. */
 void random_graph_fill(const random_graph *g, size_t index, int64_t batch, void *data);
 void random_graph_print(const random_graph *g, FILE *to);
 size_t random_graph_nodes(const random_graph *g);
@@ -81,7 +81,7 @@ size_t random_graph_nodes(const random_graph *g);
 /* Element `i` of a constant or graph input. */
 double random_graph_element(const random_graph *g, int id, int64_t i);
 
-/* Makes `g` as small as it gets while `fails` holds of it. */
+/* Makes `g` as small as possible while `fails` is true for it. */
 void random_graph_reduce(random_graph *g, bool (*fails)(const random_graph *g, void *argument), void *argument);
 
 /* ---- for the maker and the reducer ---- */

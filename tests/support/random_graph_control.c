@@ -60,7 +60,7 @@ static int result(rg_maker *k, rg_node *node, prony_dtype dtype, const prony_sha
     return id;
 }
 
-/* One bool, from whatever numbers there are. */
+/* One bool, computed from visible numbers. */
 static int condition(rg_maker *k)
 {
     int x = rg_pick(k, RG_F32, 0, 5);

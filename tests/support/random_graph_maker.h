@@ -58,7 +58,7 @@ int rg_same(rg_maker *k, const char *op, const int *in, size_t count, int like, 
     __attribute__((format(printf, 6, 7)));
 /* `value`, or a bounded value instead. */
 int rg_tame(rg_maker *k, int value);
-/* A value of the type and shape of `value` (known, number), made from it by one or more nodes. */
+/* A value of the type and shape of `value` (known, a number), made from it by one or more nodes. */
 int rg_step(rg_maker *k, int value);
 /* The shape after broadcasting; false: they do not fit, or are not known. */
 bool rg_broadcast(const rg_maker *k, int a, int b, prony_shape *out);

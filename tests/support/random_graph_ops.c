@@ -107,7 +107,7 @@ static void make_binary(rg_maker *k)
     if (x >= 0) binary(k, x);
 }
 
-/* Both operands broadcast, so that the result is larger than either. */
+/* Both operands broadcast, so the result is larger than either. */
 static void make_outer(rg_maker *k)
 {
     prony_shape shape;
@@ -121,7 +121,7 @@ static void make_outer(rg_maker *k)
     }
 }
 
-/* Some read a new value, which has no other reader, several times: first and far behind, or anywhere. */
+/* Several reads of a new value without other readers: at once and far behind, or anywhere. */
 static void make_wide(rg_maker *k)
 {
     static const char *const ops[] = {"Sum", "Mean", "Max", "Min"};

@@ -1,5 +1,5 @@
-/* Making a failing graph smaller. Every attempt works on a copy of the lists (in the graph's pool); what still fails is
- * kept. Invariant: between attempts the graph fails. */
+/* Makes a failing graph smaller. Every attempt works on a copy of the lists (in the graph's pool); a graph that
+ * still fails replaces the former one. Invariant: between attempts the graph fails. */
 #include "tests/support/random_graph.h"
 
 #include "base/shape.h"
@@ -37,7 +37,7 @@ static rg_graph copy_graph(random_graph *g, const rg_graph *from)
     return copy;
 }
 
-/* Every use of `from` becomes `to`; how many there were. */
+/* Replaces every use of `from` by `to`; returns their number. */
 static size_t substitute(rg_graph *graph, int from, int to)
 {
     size_t uses = 0;
@@ -66,7 +66,7 @@ static bool used(const rg_graph *graph, int id)
     return false;
 }
 
-/* `before` comes back if the graph as it is now does not fail. */
+/* Restores `before` if the present graph does not fail. */
 static bool keep(reducer *r, const rg_graph *before)
 {
     if (r->g->main.output_count > 0 && r->fails(r->g, r->argument)) return r->better = true;
@@ -112,7 +112,7 @@ static int replacement(const random_graph *g, const rg_node *node, int id)
     return -1;
 }
 
-/* Takes a node out: its results are an operand, or (of the main graph) become graph inputs. */
+/* Removes a node: an operand replaces its results, or (in the main graph) they become graph inputs. */
 static bool drop_node(reducer *r, size_t outer, size_t body, size_t n, bool as_inputs)
 {
     random_graph *g = r->g;

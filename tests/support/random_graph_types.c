@@ -1,4 +1,4 @@
-/* Reductions, and operators on other types than most: for random_graph_ops.c. */
+/* Reductions, and operators on unusual types: for random_graph_ops.c. */
 #include "tests/support/random_graph_maker.h"
 
 #include "base/shape.h"

@@ -54,8 +54,8 @@ double qm_step(qm_maker *q, double about)
     return (double)(float)(about * (0.7 + 0.1 * (double)rg_below(&q->k, 8)));
 }
 
-/* Invalid scales, and scales whose products leave float32. `finite`: no code makes an infinity, which float
- * convolutions multiply padding by, or do not. */
+/* Invalid scales, and scales whose products exceed float32. `finite`: no code becomes an infinity, which some float
+ * convolutions multiply by their padding. */
 static double odd_step(qm_maker *q, double step, bool finite)
 {
     const double odd[] = {0, -step, 1e-45, 1e-39, 1e-30, 1e-20, 1e20, 1e30, INFINITY, NAN, 3e38};

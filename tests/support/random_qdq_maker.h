@@ -52,7 +52,7 @@ int qm_dequantize(qm_maker *q, int codes, int index, double most);
 
 /* Quantises and dequantises `value`, with new parameters, earlier ones, or `like` (which may be NULL). */
 int qm_quantize(qm_maker *q, int value, const qm_parameters *like);
-/* The same most of the time; else `value` stays in float. */
+/* The same most of the time; otherwise `value` stays in float. */
 int qm_store(qm_maker *q, int value, const qm_parameters *like);
 /* Constant weights, dequantized most of the time: one scale, or one for each entry along the axis. *steps has *scales
  * numbers, if known. */

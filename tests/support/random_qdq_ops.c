@@ -1,4 +1,4 @@
-/* Recipes of QDQ networks: what stands between a DequantizeLinear and a QuantizeLinear. */
+/* Recipes of QDQ networks: operators between a DequantizeLinear and a QuantizeLinear. */
 #include "tests/support/random_qdq_maker.h"
 
 #include "base/shape.h"
@@ -136,7 +136,7 @@ static int slice(qm_maker *q, int x)
     return rg_node1(k, "Slice", in, 4, v.dtype, &out, v.most, "%s", "");
 }
 
-/* Two slices, of which one or both are stored. */
+/* Two slices; one or both are quantized. */
 void qm_make_split(qm_maker *q)
 {
     rg_maker *k = &q->k;

@@ -56,7 +56,7 @@ static int add_residual(qm_maker *q, int y)
     return sum;
 }
 
-/* A convolution's result, stored, and perhaps added to something before or after that. */
+/* A convolution's result, quantized, and perhaps added to something before or after quantization. */
 static void finish(qm_maker *q, int y)
 {
     rg_maker *k = &q->k;
@@ -123,7 +123,7 @@ static void pick_window(qm_maker *q, int axes, bool dilated, window *w)
     describe(q, w);
 }
 
-/* Extent `i` of what a window slides over. */
+/* Extent `i` of the input of a window. */
 static int64_t slid(const window *w, int i, int64_t extent)
 {
     const int64_t room = extent + w->pads[i] + w->pads[w->axes + i] - (w->dilation[i] * (w->kernel[i] - 1) + 1);
@@ -203,7 +203,7 @@ static int codes_of(const qm_maker *q, int value)
     return -1;
 }
 
-/* A convolution that the model has on codes already. */
+/* A convolution that the model already has in quantized form. */
 void qm_make_qlinear_conv(qm_maker *q)
 {
     rg_maker *k = &q->k;

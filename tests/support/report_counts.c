@@ -31,7 +31,7 @@ bool report_counts_agree(const prony_report *report, char *text, size_t size)
         add(operators, &row[o].cost);
         if (!isfinite(row[o].share)) return snprintf(text, size, "operator %zu has no finite share", o) < 0;
     }
-    for (int c = 0; c < COUNTS; c++) /* a graph of views alone, such as Mul by 1 of nothing, runs no operator */
+    for (int c = 0; c < COUNTS; c++) /* a graph of views alone, such as Mul by 1 of no elements, runs no operator */
         if (totals[c] != layers[c] || (operator_count && totals[c] != operators[c]))
             return snprintf(text, size, "%s: %" PRIu64 " in all, %" PRIu64 " by layers, %" PRIu64 " by operators",
                             names[c], totals[c], layers[c], operators[c]) < 0;

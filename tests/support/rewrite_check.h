@@ -44,7 +44,7 @@ void rc_load(rc_model *l, model_builder *m, prony_registry *registry);
 void rc_unload(rc_model *l);
 PRN_MUST_USE prony_status rc_bind(rc_model *l, prn_program **out);
 void rc_describe(const prn_program *program, char *text, size_t size);
-/* Every input is made before it is read; producers and the pointers that contexts use are right. */
+/* Every input is made before its use; producers and the pointers of contexts are right. */
 void rc_check_well_formed(const prn_program *p);
 void rc_check_conserved(const prn_program *before, const prn_program *after);
 void rc_check_runs(prn_program *before, prn_program *after);

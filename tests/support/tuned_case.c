@@ -38,7 +38,7 @@ bool tc_has_choice(void)
     return prn_isa_has(PRN_HAS_AVX2);
 }
 
-/* Read before and after each timed run: one of the default plan, one of the other, and so on. */
+/* Read before and after each timed run: one run of the default plan, one of the other, and so on. */
 static int64_t fake_now(void)
 {
     const int call = tc_clock.calls++;

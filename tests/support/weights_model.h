@@ -1,12 +1,12 @@
-/* A model whose large constants are read in every way: packed as they are, transposed, scaled by a batch normalization,
- * twice by operators that pack them, plain beside packed, by rows, as an output. Inputs: ids [N, 4] (0 … 95), image [N,
- * 16, 6, 6]. */
+/* A model that reads its large constants in every way: packed directly, transposed, scaled by a batch normalization,
+ * packed by two operators, plain and packed, by rows, as an output. Inputs: ids [N, 4] (0 … 95), image [N, 16, 6,
+ * 6]. */
 #ifndef PRN_TESTS_SUPPORT_WEIGHTS_MODEL_H
 #define PRN_TESTS_SUPPORT_WEIGHTS_MODEL_H
 
 #include "tests/support/model_builder.h"
 
-/* `shift`: bytes put in front, so that the weights have other addresses. */
+/* `shift`: bytes inserted before the weights, to change their addresses. */
 model_builder *weights_model(size_t shift);
 /* Bytes of all weights that a run reads, plain or packed: about one resident copy. */
 size_t weights_model_bytes(void);

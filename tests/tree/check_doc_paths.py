@@ -68,7 +68,7 @@ class Tree:
         self.top = {name.split("/")[0] for name in self.folders}
         self.names = {name.split("/")[-1] for name in self.files}
         self.folder_names = {name.split("/")[-1] for name in self.folders}
-        self.words = set()  # of the code, not of what comments say of it
+        self.words = set()  # of the code, without comments
         for name in self.files:
             if not name.startswith("docs/") and re.search(r"\.(c|h|inc|S|py|in|txt|sh|cmake|map|js)$|(^|/)Makefile$", name):
                 text = (root / name).read_text(encoding="utf-8", errors="replace")

@@ -49,9 +49,9 @@ SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|printf|puts|putchar|perror)\s*
 PAIRS = {("base/memory/alloc", "base/memory/budget"), ("base/threads/job_slot", "base/threads/thread_pool"),
          ("ops/kernels/vector/number", "ops/kernels/vector/number_simd"),
          ("profiler/report/report", "profiler/report/work")}
-# A Gradient node becomes nodes, which are bound as they are made.
+# A Gradient node becomes nodes, which are bound immediately.
 MUTUAL_ROOMS = {("engine/bind", "engine/gradient")}
-LARGEST_ROOM = 45  # files of C in one folder: what a reader still sees at once
+LARGEST_ROOM = 45  # files of C in one folder: a reader can still survey them
 COMMENT_OR_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
 PUBLIC = re.compile(r"prony(_\w+)?\.h")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<([^>]+)>|"([^"]+)")', re.M)

@@ -326,7 +326,7 @@ static void memory_of_all_ancestors_counts(void **state)
     assert_true(prony_memory_available() > 0);
 }
 
-/* Nested budgets, blocks that outlive them, and what a refusal says. */
+/* Nested budgets, blocks that outlive them, and the messages of refusals. */
 static void budgets_hold(void **state)
 {
     (void)state;
@@ -392,8 +392,8 @@ static void machine_facts_agree_with_one_another(void **state)
     assert_true(usage.user_ns + usage.system_ns > 0);
 }
 
-/* This process has one thread: it cannot use more processor time than passes, not even where what reading costs is all
- * there is. The kernel gives processor times in microseconds, two of them. */
+/* This process has one thread, so it cannot use more processor time than has passed, even if only the cost of
+ * reading is left. The system kernel gives processor times in microseconds; two are allowed. */
 static void one_thread_uses_one_processor_at_most(void **state)
 {
     (void)state;
@@ -425,7 +425,7 @@ static void heap_hooks_see_every_call(void **state)
     assert_int_equal(after - before, 7);
 }
 
-/* Tests of kernels skip themselves where prn_isa_has() says no, so the compiler's own answer is asked too. */
+/* Tests of kernels skip themselves if prn_isa_has() says no, so the test also asks the compiler. */
 static void isa_is_what_the_compiler_sees(void **state)
 {
     (void)state;

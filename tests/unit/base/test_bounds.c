@@ -61,7 +61,7 @@ static void *load_and_run(void *argument)
     return NULL;
 }
 
-/* With so much of the thread's stack left; 0: as much as there is. */
+/* With this much of the thread's stack left; 0: all of it. */
 static void *load_and_run_deep(void *argument)
 {
     deep_run *d = argument;
@@ -213,8 +213,8 @@ static model_builder *products(bool quantized)
     return m;
 }
 
-/* Blocks of products take no more of the caller's stack than what is looked for: with any rest of it they run, to the
- * same bits, or are refused. */
+/* Blocks of products take no more of the caller's stack than the check requires. With any remaining stack they run,
+ * to the same bits, or are refused. */
 static void test_products_on_small_stacks(void **state)
 {
     (void)state;
@@ -245,7 +245,7 @@ static void test_small_stack(void **state)
         for (int depth = 1; depth <= 63; depth += depth < 4 ? 1 : 12) {
             prony_status status = on_stack(build[i](depth), LARGE_STACK, bytes, &error);
             if (status != PRONY_OK) fail_msg("%zu, %d deep: %s", i, depth, error.message);
-            /* Of a thread's own stack the thread-local variables of every library are taken first. */
+            /* The thread-local variables of every library come out of a thread's stack first. */
             status = on_stack(build[i](depth), bytes, 0, &error);
             if (status != PRONY_OK && (depth <= 16 || !strstr(error.message, "stack are left")))
                 fail_msg("%zu, %d deep on a small thread: %s", i, depth, error.message);
@@ -288,7 +288,7 @@ static void run_whole(model_builder *m)
     mr_close(&r);
 }
 
-/* Split into many and Concat of many, in and out of order. */
+/* Split into many slices and Concat of many, in and out of order. */
 static void test_many_operands(void **state)
 {
     (void)state;
@@ -309,7 +309,7 @@ static void test_many_operands(void **state)
     free(parts);
 }
 
-/* Many nodes that read one value and whose results all live to the end; each with an unaligned constant of its own. */
+/* Many nodes read one value, and all their results live to the end. Each node has an unaligned constant. */
 static void test_many_outputs(void **state)
 {
     (void)state;
@@ -329,7 +329,7 @@ static void test_many_outputs(void **state)
     run_whole(m);
 }
 
-/* Bytes that a session of a long chain holds for each node; a report holds as much again. */
+/* Bytes per node that a session of a long chain holds; a report holds as much again. */
 static void test_bytes_of_a_node(void **state)
 {
     (void)state;
@@ -417,7 +417,7 @@ static void test_constant_without_output(void **state)
     prony_model_release(model);
 }
 
-/* No elements, but other extents that no loop may walk along. */
+/* No elements, but other large dimensions that no loop may walk along. */
 static void test_nothing_of_great_extent(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Verdicts on a busy machine from counters that are made up, and what the real counters must satisfy. */
+/* Verdicts on a busy machine from simulated counters, and properties of the real counters. */
 #include "base/os/disturbance.h"
 #include "base/os/resident.h"
 
@@ -46,7 +46,7 @@ static void test_verdicts(void **state)
         {20, 20, 0, 0, PRN_LOAD_QUIET, NULL},
         {10, 10.3, 0, 0.1, PRN_LOAD_QUIET, NULL},
         {10, 14, 0, 0.1, PRN_LOAD_QUIET, NULL}, /* others had idle processors to go to */
-        {20, 20, 0, 30, PRN_LOAD_QUIET, NULL},  /* five threads on two processors stand in each other's way */
+        {20, 20, 0, 30, PRN_LOAD_QUIET, NULL},  /* five threads compete for two processors */
         {10, 20, 0, 0.1, PRN_LOAD_BUSY, "other processes took 50 % of the processors: times are too high"},
         {12, 20, 0, 8, PRN_LOAD_BUSY, "other processes took 40 % of the processors: times are too high"},
         {10, 11, 0, 0.4, PRN_LOAD_BUSY, "other processes took 5 % of the processors: times are too high"},
@@ -88,7 +88,7 @@ static void test_what_is_not_known(void **state)
     assert_int_equal(d.verdict, PRN_LOAD_UNKNOWN);
     after.waited_ns = SECOND / 10000;
     prn_disturbance_between(&d, &before, &after);
-    assert_int_equal(d.verdict, PRN_LOAD_UNKNOWN); /* not waiting alone does not make a quiet machine */
+    assert_int_equal(d.verdict, PRN_LOAD_UNKNOWN); /* absence of waiting alone does not prove a quiet machine */
     d = over_ten_seconds(20, 20, 0, -1);
     assert_int_equal(d.verdict, PRN_LOAD_QUIET);
     assert_string_equal(prn_verdict_name(PRN_LOAD_QUIET), "quiet");
@@ -109,7 +109,7 @@ static void test_real_counters(void **state)
     assert_true(first->total_ns > 0 && last->total_ns >= first->total_ns && first->total_ns >= first->busy_ns);
 }
 
-/* Reports and blocks of a study take their shares from the same place. */
+/* Reports and blocks of a study compute their shares in the same place. */
 static void test_shares(void **state)
 {
     (void)state;

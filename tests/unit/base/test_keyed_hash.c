@@ -1,4 +1,5 @@
-/* Hashes of what a file names: no choice of names puts them into one slot, and a process does not know another's. */
+/* Hashes of names in a file: no choice of names puts them into one slot, and one process does not know the key of
+ * another. */
 #include "base/hash/keyed_hash.h"
 
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static void each_process_has_a_key_of_its_own(void **state)
 
 enum { NAMES = 4096, SLOTS = 8192, LENGTH = 8 };
 
-/* The hash that names had before: anybody can compute it. */
+/* The former hash of names, which anybody can compute. */
 static uint64_t without_key(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -57,7 +58,7 @@ static void names_chosen_to_collide_are_spread(void **state)
         const int count = ++filled[prn_hash_text(name) % SLOTS];
         if (count > most) most = count;
     }
-    assert_true(most < 16); /* of 4096 names in 8192 slots by chance: 16 or more in one has a chance below 1e-14 */
+    assert_true(most < 16); /* for 4096 names in 8192 slots the chance of 16 or more in one is below 1e-14 */
 }
 
 static void pieces_and_lengths_count(void **state)

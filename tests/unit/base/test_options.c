@@ -53,9 +53,8 @@ static void unknown_fields_are_refused_if_set(void **state)
     assert_non_null(strstr(error.message, "struct_size is not set"));
 }
 
-/* The shortest struct that a program can have had: the size and one word, everything else left to the library. The
- * bytes behind it are not the library's to read: they are garbage here, and outside of the allocation under a
- * sanitizer. */
+/* The shortest struct that a program can have: the size and one word; the library fills in the rest. The bytes
+ * behind it belong to the caller: they are garbage here, and outside the allocation under a sanitizer. */
 static void *shortest(void)
 {
     size_t *given = malloc(2 * sizeof *given);

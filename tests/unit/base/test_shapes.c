@@ -89,7 +89,7 @@ static void products_are_checked(void **state)
     assert_int_equal(prn_shape_count(&shape, 1, 1), 1);
     shape = shape3(INT64_MAX, 2, 2);
     assert_int_equal(prony_shape_numel(&shape), -1);
-    shape.dim[2] = 0; /* what is left without the empty dimension must fit too: kernels multiply parts of a shape */
+    shape.dim[2] = 0; /* the product without the empty dimension must fit too: kernels multiply parts of a shape */
     assert_int_equal(prony_shape_numel(&shape), -1);
     shape.dim[0] = 5;
     assert_int_equal(prony_shape_numel(&shape), 0);

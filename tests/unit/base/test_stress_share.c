@@ -1,7 +1,5 @@
-/* Threads that share a model, run after run: every run counts, every output is the right one to the bit, and memory
- * does not grow. Short as a test; as long as wished by hand:
- *
- *     test_stress_share MODEL.onnx RUNS */
+/* Threads that share a model, run after run: every run counts, every output is right to the bit, and memory does not
+ * grow. Short as a test; longer by hand: test_stress_share MODEL.onnx RUNS */
 #include "prony.h"
 
 #include <pthread.h>
@@ -23,7 +21,7 @@
 #endif
 #endif
 #ifndef SANITIZED
-#define SANITIZED 0 /* a sanitizer keeps what is freed, so its resident set says nothing */
+#define SANITIZED 0 /* a sanitizer retains freed blocks, so its resident set proves nothing */
 #endif
 
 enum { THREADS = 4, SEEDS = 8, MOST_GROWTH_KIB = 2048 };

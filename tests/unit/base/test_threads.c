@@ -257,8 +257,7 @@ static void add_one(void *argument, int64_t task)
     atomic_fetch_add((atomic_int *)argument, 1);
 }
 
-/* Many short jobs in a row, of changing width, with thread pools that come and go: what the gate between caller and
- * workers has to stand. */
+/* Many short jobs in a row, of changing width, with thread pools that come and go: a load test of the entry latch. */
 static void short_jobs_in_a_row_lose_nothing(void **state)
 {
     (void)state;
@@ -279,7 +278,7 @@ static void leave_quietly(void *argument, int64_t task)
     prony_threads_shut_down(); /* a task belongs to the pool: nothing happens */
 }
 
-/* A worker frees the pool's memory if it leaves last, so memory that is back at once shows that none is left. */
+/* The last worker to leave frees the pool's memory, so memory that is back at once proves that no worker is left. */
 static void shutting_down_waits_for_the_workers(void **state)
 {
     (void)state;
@@ -357,7 +356,7 @@ static void operators_reach_the_same_pieces(void **state)
 
 int main(int argc, char **argv)
 {
-    /* libgomp reads its variables before main, so the program starts itself anew under them. */
+    /* libgomp reads its variables before main, so the program restarts itself with them. */
     if (argc == 1) {
         setenv("OMP_NUM_THREADS", "1", 1);
         setenv("OMP_DYNAMIC", "true", 1);

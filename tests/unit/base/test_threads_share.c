@@ -1,5 +1,5 @@
-/* Several threads, each with a session of its own, share one model; ThreadSanitizer runs this too. A second run of one
- * session while the first is under way is refused. */
+/* Several threads, each with a session of its own, share one model; ThreadSanitizer runs this too. A second run of a
+ * session during the first one is refused. */
 #include "prony_operator.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* Evaluation on labelled data in memory: accuracies worked out by hand, batches that do not divide the samples, the
- * user's own metric, what is refused; and the best classes of an output. */
+ * user's own metric, refusals; and the best classes of an output. */
 #include "base/memory/alloc.h"
 #include "model_builder.h"
 #include "prony_analysis.h"
@@ -233,7 +233,7 @@ static prony_status add_distances(void *user, const prony_value *const *outputs,
 {
     distance *d = user;
     assert_int_equal(output_count, 1);
-    assert_int_equal(outputs[0]->shape.dim[0], samples); /* what fills the last batch up is not shown */
+    assert_int_equal(outputs[0]->shape.dim[0], samples); /* the samples that fill up the last batch are not shown */
     assert_int_equal(targets->shape.dim[0], samples);
     assert_int_equal(targets->shape.dim[1], CLASSES);
     if (++d->calls == d->fail_at) {

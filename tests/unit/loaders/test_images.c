@@ -1,5 +1,5 @@
-/* Images as inputs: what Pillow and torchvision make of the same files (tests/data/images), normalisation and layout,
- * what is refused, and files that lie, end early or are damaged. */
+/* Images as inputs: equal to Pillow and torchvision on the same files (tests/data/images), normalisation and layout,
+ * refusals, and files that lie, end early or are damaged. */
 #include "base/memory/alloc.h"
 #include "loaders/images/image.h"
 #include "prony.h"
@@ -54,8 +54,8 @@ static double at(const prony_value *value, int64_t i)
     return value->dtype == PRONY_UINT8 ? ((const uint8_t *)value->data)[i] : (double)((const float *)value->data)[i];
 }
 
-/* Decoding and resizing agree with Pillow bit for bit; with the library that this build of Pillow decodes JPEG with,
- * that holds for JPEG as well, and others may round one level apart. */
+/* Decoding and resizing agree with Pillow bit for bit. For JPEG this holds with the library of this Pillow build;
+ * other libraries may round one level apart. */
 static void like_pillow(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void claim_jpeg(uint8_t *data, size_t size, uint16_t width, uint16_t heig
     fail_msg("no frame");
 }
 
-/* Nothing of the size that they claim is ever asked of the heap. */
+/* The reader never allocates the size that these headers claim. */
 static void headers_that_lie(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void headers_that_lie(void **state)
     }
 }
 
-/* Chunks that are not of the picture, and that unfold to any size, are passed over: they cost no call to the heap. */
+/* Chunks that are not part of the picture, and that unfold to any size, are skipped: they cost no heap call. */
 static void text_is_not_unfolded(void **state)
 {
     (void)state;

@@ -35,7 +35,7 @@ static model_builder *small_model(void)
     return m;
 }
 
-/* Whatever these bytes are: they load and can be read, or they are refused in words. */
+/* Any bytes load and can be read, or the loader refuses them with a message. */
 static prony_status load_any(const void *data, size_t size)
 {
     /* A block of its own size, so that the address sanitizer sees a read past the end. */
@@ -235,7 +235,7 @@ static void test_names(void **state)
     mb_graph_end(m);
     must_refuse(m, BAD, "in its graph then_branch uses value 'ghost'");
 
-    m = mb_begin(13); /* what a branch makes is not seen outside of it */
+    m = mb_begin(13); /* values of a branch are not visible outside it */
     mb_input(m, "c", PRONY_BOOL, "");
     mb_node(m, "If", "c", "y", "");
     mb_graph_begin(m, "then_branch");

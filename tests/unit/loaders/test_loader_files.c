@@ -1,5 +1,5 @@
-/* The loader and the file system: external data that is not where or what it should be, unreadable files, and the n-th
- * allocation made to fail, for every n, while whole models load. */
+/* The loader and the file system: missing or wrong external data, unreadable files, and the n-th allocation made to
+ * fail, for every n, while whole models load. */
 #include "tests/support/loader_checks.h"
 
 #include "base/memory/alloc.h"

@@ -1,5 +1,5 @@
-/* Tensors in every encoding of TensorProto, sparse and external ones: the elements, the alignment and who holds the
- * bytes. */
+/* Tensors in every encoding of TensorProto, sparse and external ones: the elements, the alignment and the owner of
+ * the bytes. */
 #include "tests/support/loader_checks.h"
 #include "tests/support/model_walk.h"
 
@@ -80,7 +80,7 @@ static void put_entries(mb_bytes *tensor, const encoding_row *row, int how)
     mb_release(&packed);
 }
 
-/* One initializer "w" made of these fields, loaded; the builder goes with the test. */
+/* One initializer "w" with these fields, loaded; the test owns the builder. */
 static prn_model_file *load_tensor(model_builder *m, mb_bytes *tensor)
 {
     mb_put_text(tensor, 8, "w");

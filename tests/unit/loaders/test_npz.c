@@ -1,4 +1,5 @@
-/* .npz archives: stored, compressed and zip64 members, which array is taken, and archives that are damaged or lie. */
+/* .npz archives: stored, compressed and zip64 members, the choice of the array, and archives that are damaged or
+ * lie. */
 #include "base/memory/alloc.h"
 #include "prony.h"
 
@@ -198,7 +199,7 @@ static void an_only_array(void **state)
         finish(a);
         assert_int_equal(load(&value, a, NULL, &error), PRONY_OK);
         prony_value_release(value);
-        /* numpy.savez(file, x) gives no name: any is right. */
+        /* numpy.savez(file, x) gives no name: any name is right. */
         assert_int_equal(load(&value, a, "image", &error), k ? PRONY_INVALID_ARGUMENT : PRONY_OK);
         prony_value_release(value);
         free(a);

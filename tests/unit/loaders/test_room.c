@@ -1,5 +1,4 @@
-/* Lists that were made for a few have room for more: fields of a line of labels, outputs of an operator of the
- * user's. */
+/* Lists with a small initial capacity grow: fields of a line of labels, outputs of a user's operator. */
 #include "loaders/label_file.h"
 #include "prony_operator.h"
 #include "tests/support/model_run.h"
@@ -53,7 +52,7 @@ static prony_status infer_many(const prony_context *context)
     return PRONY_OK;
 }
 
-/* Output `user` gets another place than the plan gave it. */
+/* Output `user` gets another address than the plan gave it. */
 static prony_status move_one(const prony_context *context)
 {
     static float elsewhere[4];

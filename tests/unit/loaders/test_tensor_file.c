@@ -1,4 +1,4 @@
-/* Values in files of their own: .npy in both directions, .pb, raw; damaged files; allocation failures. */
+/* Values in separate files: .npy in both directions, .pb, raw; damaged files; allocation failures. */
 #include "tests/support/loader_checks.h"
 #include "tests/support/model_walk.h"
 
@@ -82,7 +82,7 @@ static void test_npy_round_trip(void **state)
     }
 }
 
-/* What np.save writes for np.arange(3, dtype=np.int16), byte for byte. */
+/* The bytes of np.save for np.arange(3, dtype=np.int16). */
 static void test_npy_is_numpys(void **state)
 {
     (void)state;

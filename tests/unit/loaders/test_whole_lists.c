@@ -1,5 +1,5 @@
-/* Lists that once had room for so many entries and left the others out: kernels of an operator, outputs of a user's
- * operator that are looked after, columns of a list of labels, reasons. */
+/* Lists that once had a fixed capacity and dropped further entries: kernels of an operator, watched outputs of a
+ * user's operator, columns of a list of labels, reasons. */
 #include "base/memory/alloc.h"
 #include "engine/plan/tune.h"
 #include "loaders/label_file.h"

@@ -1,5 +1,5 @@
-/* Operators that other operators work for: the kernel is the one that the other operator would take by itself, seen in
- * the report by its name, and results agree with the nodes that the fused one stands for. */
+/* Operators that delegate to other operators: they take the kernel that the other operator would choose alone, the
+ * report names it, and results agree with the nodes that the fused operator replaces. */
 #include "tests/support/model_run.h"
 
 #include "ops/delegate.h"

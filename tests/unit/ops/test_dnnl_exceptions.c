@@ -57,7 +57,7 @@ void _ZdlPvm(void *block, size_t n)
 
 enum { CHANNELS = 33, FILTERS = 64, SIDE = 5, IMAGE = 20 };
 
-/* A convolution that oneDNN takes where there is AVX2; every input and weight is the same. */
+/* A convolution that oneDNN takes on AVX2; every input and weight is the same. */
 static model_builder *make_model(void)
 {
     static float weights[FILTERS * CHANNELS * SIDE * SIDE];
@@ -152,6 +152,6 @@ static void test_every_allocation_that_throws(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_allocation_that_throws)};
-    setenv("PRONY_MAX_ISA", "avx2", 1); /* where there is AVX-512 Prony's own kernels take the convolution */
+    setenv("PRONY_MAX_ISA", "avx2", 1); /* with AVX-512, Prony's own kernels take the convolution */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Convolutions that end with two activations, every pair of them and the same one with two parameters, against the
- * model as it is written: libraries have mixed up the parameters of steps of one kind. */
+ * model as written: libraries have mixed up the parameters of post-operations of one kind. */
 #include "base/cpu/isa.h"
 #include "tests/support/model_run.h"
 
@@ -87,7 +87,7 @@ static void nine_taps(void **state)
 
 /* ---- numbers that are not finite, and -0 */
 
-/* One problem for each kernel that contractions have, with each activation behind it. */
+/* One problem for each kernel of contractions, with each activation behind it. */
 static const struct {
     const char *op, *x, *w, *attributes, *y;
     bool spreads; /* Winograd's tiles make NaN of all their outputs */
@@ -147,8 +147,7 @@ static float *run_special(size_t problem, size_t rectifier, const float *from, c
     return copy;
 }
 
-/* The same as where the activation is an operator of its own: NaN stays, infinities become what the activation makes of
- * them. */
+/* The same as for a separate activation operator: NaN stays, infinities become the activation's value. */
 static void not_finite(void **state)
 {
     static const float specials[] = {NAN, INFINITY, -INFINITY, 3e38f, -0.0f};
@@ -202,7 +201,7 @@ static void run_grouped(const char *activation, const float *x, const float *w, 
 static void strict_activations_are_those_of_operators(void **state)
 {
     (void)state;
-    if (!prn_isa_has(PRN_HAS_AVX2)) skip(); /* the precision is refused there, test_precision sees that */
+    if (!prn_isa_has(PRN_HAS_AVX2)) skip(); /* fp32-strict is refused there, which test_precision tests */
     static const char *const activations[] = {"Relu",        "LeakyRelu", "Sigmoid", "Tanh",
                                               "HardSigmoid", "HardSwish", "Gelu"};
     float x[24 * 7], w[4 * 12 * 3], fused[32], written[32];

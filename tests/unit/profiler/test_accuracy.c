@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-/* ---- float16: 2048 + 1 has no place in it, and becomes 2048 */
+/* ---- float16: 2048 + 1 is not representable, and becomes 2048 */
 
 static void own_and_accumulated_errors_differ(void **state)
 {
@@ -257,7 +257,7 @@ static void a_report_reads_back(void **state)
 
 /* ---- subgraphs */
 
-/* Five times x = x * x + c, each kept: in float16, whose rounding the reference does not have. */
+/* Five times x = x * x + c, each an output: in float16, which the reference does not round to. */
 static void loops_have_a_reference(void **state)
 {
     (void)state;

@@ -1,7 +1,6 @@
-/* Accuracy profiles of random models: on graphs without rounding and choices, an operator's own error is that of its
- * type, however the graph was rewritten, laid out and joined; every row has figures or a reason.
- *
- *     test_accuracy_random [--seed N] [--count N] */
+/* Accuracy profiles of random models: on graphs without rounding and selection, an operator's own error is that of
+ * its type, however the graph was rewritten, laid out and joined; every row has values or a reason.
+ * test_accuracy_random [--seed N] [--count N] */
 #include "tests/support/random_graph.h"
 
 #include "base/shape.h"

@@ -17,7 +17,7 @@ static void test_impact(void **state)
     prony_error error = {0};
     assert_int_equal(prony_report_impact(&rows, &count, &r, PRONY_LEVEL_LAYER, "macs", NULL, 3, &error), PRONY_OK);
     assert_int_equal(count, 3);
-    assert_int_equal(rows[0].index, 0); /* the stem; then two equal ones in the model's order */
+    assert_int_equal(rows[0].index, 0); /* the first convolution; then two equal ones in the model's order */
     assert_int_equal(rows[1].index, 4);
     assert_int_equal(rows[2].index, 5);
     assert_true(rows[0].value == 118013952);
@@ -135,7 +135,7 @@ static void test_bound(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* 30 KiB lie in the L1 of one of two threads, 60 KiB in that of both; an L3 is shared. */
+/* 30 KiB fit in the L1 of one of two threads, 60 KiB in the L1 of both; an L3 is shared. */
 static void test_bound_by_cache(void **state)
 {
     (void)state;
@@ -159,7 +159,7 @@ static void test_bound_by_cache(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* A kernel that takes fewer operations than the model asks for is held against those: never above its peak for that. */
+/* A kernel with fewer operations than the model is compared by the model's: never above its peak. */
 static void test_executed_flops(void **state)
 {
     (void)state;
@@ -437,7 +437,7 @@ static void test_module_table(void **state)
     size_t count;
     const prony_module_row *modules = prony_report_modules(&r, &count);
     assert_int_equal(modules[0].layers, SAMPLE_LAYERS);
-    for (size_t m = 0; m < count; m++) { /* subtotals: what a module has is its layers' and its children's */
+    for (size_t m = 0; m < count; m++) { /* subtotals: a module has its layers and its children's layers */
         uint64_t below = 0;
         uint32_t layers = 0;
         for (size_t k = 0; k < count; k++)

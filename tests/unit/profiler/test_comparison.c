@@ -1,5 +1,5 @@
-/* The judging functions of the library: comparisons with a user's metrics, thresholds, recommendations from variants,
- * and what happens where memory or the stream fails. Figures of whole commands are in test_judgement.py. */
+/* The library's functions for verdicts: comparisons with a user's metrics, thresholds, recommendations from
+ * variants, and failing allocations or streams. Values of whole commands are in test_judgement.py. */
 #include "sample_report.h"
 #include "text_sink.h"
 
@@ -95,8 +95,8 @@ static void test_equal_and_slower(void **state)
     prn_bump_release(&b.pool);
 }
 
-/* Differences within the deviation between processes give no verdict, unless the reports were interleaved or know that
- * deviation. */
+/* Differences within the deviation between processes give no verdict, unless the reports were interleaved or include
+ * that deviation. */
 /* Held memory is judged between processes; within one process it grows with each measurement. */
 static void test_held_memory(void **state)
 {
@@ -221,7 +221,7 @@ static prony_status own_metrics(double *values, const prony_report *report, void
     return PRONY_OK;
 }
 
-/* The user's metrics are exact, also where they take the place of one that is judged by its runs. */
+/* The user's metrics are exact, also if they replace a metric that is judged by its runs. */
 static void test_own_metrics(void **state)
 {
     (void)state;
@@ -305,7 +305,7 @@ static void test_thresholds(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* Times that were measured on a quiet machine and on a busy one do not tell the models apart. */
+/* Times from a quiet machine and from a busy one do not distinguish the models. */
 static void test_loads(void **state)
 {
     (void)state;
@@ -353,7 +353,7 @@ static void test_loads(void **state)
     prn_bump_release(&b.pool);
 }
 
-/* A limit that the fastest run meets is not missed for certain where others had part of the machine. */
+/* If other processes used the machine, a limit that the fastest run meets is not missed for certain. */
 static void test_checks_on_a_busy_machine(void **state)
 {
     (void)state;
@@ -466,8 +466,7 @@ static const prony_advice *advice_of(const prony_advice *rows, size_t count, con
     return NULL;
 }
 
-/* Of precisions that were tried, those are recommended that no other one beats in latency, memory and error
- * together. */
+/* Of the tried precisions, a recommended one is not beaten by another in latency, memory and error together. */
 static void test_precisions_that_were_measured(void **state)
 {
     (void)state;
@@ -536,7 +535,7 @@ static void test_memory_runs_out(void **state)
         prn_alloc_fail_at(0);
         if (status != PRONY_OK) assert_int_equal(status, PRONY_OUT_OF_MEMORY);
         assert_true(failed || status == PRONY_OK);
-        assert_int_equal(c != NULL, status == PRONY_OK); /* a metric that finds no memory is one that is not known */
+        assert_int_equal(c != NULL, status == PRONY_OK); /* a metric without memory counts as unknown */
         prony_comparison_release(c);
     }
     failed = true;

@@ -1,5 +1,5 @@
-/* Counting presets: values worked out by hand from each tool's formulas, the published figures, composites, and that a
- * saved report counts as a live one does. */
+/* Counting presets: values worked out by hand from each tool's formulas, the published counts, composites, and equal
+ * counts of a saved and a live report. */
 #include "one_node.h"
 #include "profiler/report/report.h"
 #include "text_sink.h"
@@ -329,7 +329,7 @@ static model_builder *written_out(void)
     return m;
 }
 
-/* o = 160, M = 1280, rows = 10, d = 16. onnx-tool sees what is written. */
+/* o = 160, M = 1280, rows = 10, d = 16. onnx-tool counts the nodes as written. */
 static const int64_t written_out_wanted[PRESETS] = {
     [FVCORE] = 1280 + 5 * 160,
     [DEEPSPEED] = 2 * 1280 + 160 + 5 * 160,

@@ -19,7 +19,7 @@
 #endif
 #if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer) || defined(__SANITIZE_THREAD__) ||               \
     __has_feature(thread_sanitizer)
-/* Ten times as slow there: what is looked for is what sanitizers see, the rates are the usual build's. */
+/* Ten times slower there: a sanitizer build looks for faults, the usual build tests the rates. */
 #define PAIRS 10
 #else
 #define PAIRS 200
@@ -40,7 +40,7 @@ static prony_report *report_of(const int64_t *samples, size_t runs)
     return r;
 }
 
-/* Metrics that the second one is worse in, and those it is better in. Both are released. */
+/* Metrics that got worse and better in the second one. Releases both reports. */
 static void compare_reports(prony_report *first, prony_report *second, int *worse, int *better)
 {
     prony_error error = {0};
@@ -58,7 +58,7 @@ static void compare_reports(prony_report *first, prony_report *second, int *wors
     prony_report_release(second);
 }
 
-/* Measured in turns: what processes differ by does not matter. */
+/* Measured in turns: the deviation between processes does not matter. */
 static void compare(const int64_t *a, const int64_t *b, size_t runs, int *worse, int *better)
 {
     prony_report *first = report_of(a, runs), *second = report_of(b, runs);

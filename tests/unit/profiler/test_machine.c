@@ -1,5 +1,5 @@
-/* Peaks of this machine: measured, kept, read back, refused when damaged; and the roofline of a report made with them.
- */
+/* Peaks of this machine: measured, stored, read back, refused when damaged; and the roofline of a report made with
+ * them. */
 #include "base/cpu/peak.h"
 #include "base/cpu/processor_id.h"
 #include "profiler/measure/machine_peaks.h"
@@ -21,7 +21,7 @@
 
 #define DIGITS PRN_SOURCE_DIR "/models/digits.onnx"
 
-/* Peaks that no machine has, so that a figure made with them is known to be. */
+/* Peaks that no machine has, so that a value computed from them is recognisable. */
 static const prony_peak_compute compute_rows[] = {
     {"fp32", 1, 1e9, 5, 1000, false}, {"fp64", 1, 5e8, 5, 1000, false}, {"fp32", 4, 4e9, 5, 1000, true}};
 static const prony_peak_bandwidth memory_rows[] = {{"L1", "read", 1, 4e9, 16384, 5, 1000, true},
@@ -130,7 +130,7 @@ static void loops_do_their_work(void **state)
     assert_int_equal(prn_peak_measure(&peak, &compute, 1, 0, 0, 5, 1000000, NULL, &error), PRONY_INVALID_ARGUMENT);
 }
 
-/* ---- several threads: a clock and loops that are made up, so that order is all there is ---- */
+/* ---- several threads: a simulated clock and loops, which leave only the order ---- */
 
 enum { TEST_THREADS = 4, WORK_UNITS = 100 };
 static _Atomic int64_t test_clock;
@@ -196,7 +196,7 @@ static void rates_are_over_the_union(void **state)
     }
 }
 
-/* A machine of two cores, of which the second takes part from a certain attempt on. */
+/* A machine of two cores; the second takes part from a certain attempt on. */
 static int lame_attempts, asked_of_two;
 
 static prony_status made_up_peak(prn_peak *out, const prn_peak_kind *kinds, size_t count, int threads,
@@ -454,7 +454,7 @@ static void no_folder_is_an_error(void **state)
     setenv("XDG_CACHE_HOME", folder, 1);
 }
 
-/* Each allocation of loading, saving and measuring fails once; what is kept survives all of it. */
+/* Each allocation of loading, saving and measuring fails once; the stored data survives. */
 static void out_of_memory_is_a_status(void **state)
 {
     (void)state;

@@ -87,7 +87,7 @@ static void test_built_in(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* Outputs beside the reference count before another runtime's; what has no numbers is not known. */
+/* Errors against the reference rank before errors against another runtime; errors without values are unknown. */
 static void test_errors(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Watching a session that serves: which runs are stamped, what samples and alerts say, what it costs. */
+/* Monitoring a session that serves: stamped runs, the contents of samples and alerts, and the cost. */
 #include "engine/session/session.h"
 #include "prony_serve.h"
 
@@ -127,7 +127,7 @@ static void the_window_is_bounded(void **state)
     prony_model_release(model);
 }
 
-/* The runs between two samples are what watching must not slow: they leave no stamps. */
+/* Monitoring must not slow the runs between two samples: they record no time stamps. */
 static void the_default_samples_seldom(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void the_default_samples_seldom(void **state)
     prony_model_release(model);
 }
 
-/* A sample that finds no memory is left out; the run is not. */
+/* A sample without memory is left out; the run is not. */
 static void out_of_memory_leaves_a_sample_out(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The caller's own phases around each profiled run: when they are called, what the report has of them. */
+/* The caller's own phases around each profiled run: their order, and their part of the report. */
 #include "prony_analysis.h"
 
 #include <setjmp.h>
@@ -51,7 +51,7 @@ static prony_status read_answer(void *user, prony_session *session, prony_error 
     return PRONY_INVALID_ARGUMENT;
 }
 
-/* No input is bound before: preprocessing does it. */
+/* No input is bound before: the preprocessing callback binds it. */
 static prony_status profile(prony_report **report, service *s, bool before, bool after, prony_error *error)
 {
     prony_model *model = NULL;
@@ -145,8 +145,7 @@ static void the_cost_of_profiling_is_measured_beside(void **state)
     prony_metrics *metrics = NULL;
     prony_metric_value value;
     if (profile(&report, &s, true, true, &error) != PRONY_OK) fail_msg("%s", error.message);
-    assert_int_equal(s.before, 1 + 2 + 2 * 11 + 12); /* eleven pairs; the runs that count are as many as were asked
-                                                        for */
+    assert_int_equal(s.before, 1 + 2 + 2 * 11 + 12); /* eleven pairs; the counted runs are as many as requested */
     assert_int_equal(prony_report_latency(report)->count, 12);
     char *text = json(report);
     assert_int_equal(number_of(text, "\"pairs\": "), 11);

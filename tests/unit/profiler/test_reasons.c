@@ -1,4 +1,4 @@
-/* Why an operator falls short: threads, tiles, detours, traffic, on figures that are given; and what kernels state. */
+/* Reasons for a slow operator: threads, tiles, detours, traffic, on given values; and the facts that kernels state. */
 #include "ops/kernels/gemm/gemm_kernel.h"
 #include "ops/kernels/int8/int_gemm.h"
 #include "profiler/report/reasons.h"

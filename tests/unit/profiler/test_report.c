@@ -80,7 +80,7 @@ static void test_totals(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* A removed layer is an operator's like any other, and that operator counts it. */
+/* A removed layer belongs to an operator like any other, and this operator counts it. */
 static void test_removed_layers_are_conserved(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The output forms from a report in memory: each says what the report holds, refuses what it cannot say, survives a
- * sink that refuses and a heap that fails, and takes hostile names. tests/command/check_forms.py reads the forms with
+/* The formats of a report in memory: each has the report's values, refuses what it cannot express, survives a sink
+ * that refuses and a heap that fails, and takes hostile names. tests/command/check_forms.py reads the formats with
  * other programs. */
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
@@ -22,7 +22,7 @@ static const form forms[] = {
     {PRONY_FORMAT_SVG, "graph"},  {PRONY_FORMAT_SVG, "accuracy"}};
 #define FORMS (sizeof forms / sizeof forms[0])
 
-/* The sample with other sources, timestamps of every operator, and without roofs. */
+/* The sample with other sources, time stamps of every operator, and without roofs. */
 static void traced_report(prony_report *r)
 {
     int64_t now = 1000;
@@ -286,7 +286,7 @@ static void test_names_are_no_formulas(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* A program that uses the library may have a locale of its own; what is written has none. */
+/* A program that uses the library may have a locale of its own; the written formats do not depend on it. */
 static void test_a_decimal_comma(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and docs/reference/report.md, its
- * numbers those of the report, its strings valid whatever a model is called. */
+/* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and
+ * docs/reference/report.md, its numbers those of the report, its strings valid for every model name. */
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
 
@@ -136,7 +136,7 @@ static void check_documented(const cJSON *json, const char *text)
     }
 }
 
-/* A subgraph of layer 4, which operator 2 stands for, in which a run was cancelled. */
+/* A subgraph of layer 4, part of operator 2, in which a run was cancelled. */
 static void add_subgraph(prony_report *r)
 {
     static const uint32_t none[] = {PRONY_NO_INDEX, PRONY_NO_INDEX}, first[] = {0};
@@ -383,7 +383,7 @@ static prony_status write_number(sink *s, bool integer, double real, uint64_t wh
     return prn_json_end(&j);
 }
 
-/* tests/CMakeLists.txt has it compiled; ctest says where it is. */
+/* tests/CMakeLists.txt compiles the list; ctest gives its path. */
 static bool use_comma(void)
 {
     bool there = setlocale(LC_NUMERIC, "comma") != NULL;

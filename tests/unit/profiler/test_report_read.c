@@ -1,4 +1,4 @@
-/* Reports read back from JSON: nothing is lost, and nothing damaged is believed. */
+/* Reports read back from JSON: no value is lost, and no damaged value is accepted. */
 #include "sample_report.h"
 #include "text_sink.h"
 
@@ -214,7 +214,7 @@ static void test_truncation(void **state)
     prn_bump_release(&r.pool);
 }
 
-/* A report that was believed has to bear everything that is done with reports. */
+/* An accepted report supports every function on reports. */
 static void use(prony_report *r)
 {
     static const prony_format forms[] = {PRONY_FORMAT_TEXT,  PRONY_FORMAT_JSON,   PRONY_FORMAT_CSV, PRONY_FORMAT_LATEX,

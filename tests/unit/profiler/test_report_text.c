@@ -151,7 +151,7 @@ static void test_what_is_said(void **state)
     assert_null(strstr(text, "Memory over the run"));
     assert_null(strstr(text, "bug"));
     assert_null(strstr(text, "belong to no layer"));
-    r.layers[3].share = 0; /* as if the pool were a reorder, which stands for no layer: 4.4 % */
+    r.layers[3].share = 0; /* as if the pool were a reorder, which belongs to no layer: 4.4 % */
     assert_non_null(strstr(write_all(&r, &s), "Another 4.4 % of the time is in operators that belong to no layer"));
     r.conserved = false;
     assert_non_null(strstr(write_all(&r, &s), "counts differ between layers and operators"));
@@ -168,7 +168,7 @@ static void test_what_is_said(void **state)
 }
 
 /* Stamps were off: latency without a time for any row. */
-/* The sample's operators reach more than its roof, as they do where it was measured beside other load. */
+/* The sample's operators exceed its roof, as if other load had disturbed the measurement of the peaks. */
 static void test_roof_exceeded(void **state)
 {
     (void)state;

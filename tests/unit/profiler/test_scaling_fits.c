@@ -1,4 +1,4 @@
-/* Laws of scaling against published fits, and series against what is known of them. */
+/* Laws of scaling against published fits, and time series against known results. */
 #include "simulated_times.h"
 
 #include "base/memory/alloc.h"

@@ -1,4 +1,4 @@
-/* Schemas in docs/schemas of documents that are written from tables are what those tables say. `test_schemas --write`
+/* The schemas in docs/schemas of documents that are written from tables equal those tables. `test_schemas --write`
  * writes them. */
 #include "tests/support/text_sink.h"
 

@@ -1,5 +1,5 @@
-/* Names of a table, cut to a width: different names stay different, whatever the width; what tells names apart is kept;
- * names that fit stay whole. */
+/* Names of a table, cut to a width: different names stay different at every width; the distinguishing parts are
+ * kept; names that fit stay whole. */
 #include "profiler/text/short_names.h"
 #include "profiler/text/text_out.h"
 
@@ -57,7 +57,7 @@ static void add_torchvision(void)
     }
 }
 
-/* No two different names are shown alike, none is wider than asked, and equal ones are equal. */
+/* No two different names look alike, none is wider than requested, and equal ones are equal. */
 static void check_set(int columns)
 {
     prn_short_names names;

@@ -78,7 +78,7 @@ static void test_refusals(void **state)
     assert_non_null(strstr(error.message, "same"));
     assert_int_equal(prony_profile_interleaved(reports, missing, 2, NULL, &error), PRONY_INVALID_ARGUMENT);
     assert_int_equal(prony_profile_interleaved(reports, twice, 0, NULL, &error), PRONY_INVALID_ARGUMENT);
-    /* The second one has no inputs: the first one's report must not be left over. */
+    /* The second session has no inputs: the first one's report must be released. */
     assert_int_equal(prony_session_create(&unset, model, NULL, &error), PRONY_OK);
     prony_session *half[] = {one, unset};
     assert_int_not_equal(prony_profile_interleaved(reports, half, 2, NULL, &error), PRONY_OK);

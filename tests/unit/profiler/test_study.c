@@ -1,5 +1,5 @@
-/* Studies of made-up processes whose scaling is known: plan, results, laws, losses, limit, the file and back, and every
- * allocation that may fail. */
+/* Studies of simulated processes with known scaling: plan, results, laws, losses, limit, the file and back, and
+ * every failing allocation. */
 #include "profiler/study/study.h"
 
 #include "base/memory/alloc.h"
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* Without the heap, whose calls are made to fail here. */
+/* Without the heap, because this test makes heap calls fail. */
 typedef struct page {
     char text[1 << 19];
     size_t size;
@@ -30,7 +30,7 @@ static int page_write(void *user, const char *data, size_t size)
     return 0;
 }
 
-#define SERIAL 0.1 /* of the time of one thread, in an operator that one thread runs alone */
+#define SERIAL 0.1 /* fraction of the one-thread time in an operator that only one thread runs */
 #define WHOLE_NS 1000000.0
 
 static prony_report *manifest(void)
@@ -64,7 +64,7 @@ static prony_status make_plan(prony_study **out, const int64_t *threads, size_t 
 static double round_factor = 1; /* of the machine */
 static size_t current_node;     /* that blocks are added on */
 
-/* Two operators: one that is cut into pieces and scales as they do, one that is not. */
+/* Two operators: one is divided among threads and scales with them, one is not. */
 static prony_status add_process(prony_study *s, const prony_study_task *task, uint64_t *random, prony_error *error)
 {
     char text[4000];
@@ -176,7 +176,7 @@ static void test_rounds_share_the_machine(void **state)
     prony_study_release(s);
 }
 
-/* Byte for byte: what is read back is all there is. */
+/* Byte for byte: reading the file restores everything. */
 static void test_file_and_back(void **state)
 {
     (void)state;
@@ -231,7 +231,7 @@ static void test_failures_are_kept(void **state)
 
 /* ---- over nodes ---- */
 
-/* A node as it describes itself; nodes[3] has other instructions. */
+/* A node's self-description; nodes[3] has another instruction set. */
 static const char *node_text(size_t node, const char *sha256, char text[2000])
 {
     snprintf(
@@ -338,7 +338,7 @@ static void test_a_slow_node_is_named(void **state)
         named += strstr(s->quality.notes[i], "node n3 is slower: its runs take 1.3") != NULL &&
                  strstr(s->quality.notes[i], "instructions used: avx2, most nodes: avx512") != NULL;
     assert_int_equal(named, 1);
-    /* The median of the nodes' medians is that of the fast ones; the interval knows of the slow one. */
+    /* The median of the nodes' medians is that of the fast ones; the interval includes the slow one. */
     const prony_study_result *r = prony_study_results(s, &count);
     assert_true(fabs(r[0].median_ns / WHOLE_NS - 1) < 0.01);
     assert_true(r[0].ci95_ns[1] > 1.25 * WHOLE_NS && r[0].ci95_ns[0] < 1.01 * WHOLE_NS);
@@ -348,7 +348,7 @@ static void test_a_slow_node_is_named(void **state)
     prony_study_release(s);
 }
 
-/* Differences that all nodes have among one another name none. */
+/* Differences among all nodes single out no node. */
 static void test_scattered_nodes_are_not_named(void **state)
 {
     (void)state;
@@ -533,7 +533,7 @@ static void test_replicas(void **state)
     }
 }
 
-/* A round is whole or one failure: replicas that measured something are not kept beside one that did not. */
+/* A round is complete or counts as one failure: replicas with results are not kept beside one without. */
 static void test_a_replica_that_fails_fails_its_round(void **state)
 {
     (void)state;

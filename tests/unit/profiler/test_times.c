@@ -1,4 +1,4 @@
-/* Statistics against values computed by hand, and the promises about determinism and bounded work. */
+/* Statistics against values computed by hand, and guarantees of determinism and bounded work. */
 #include "profiler/statistics/statistics.h"
 
 #include "base/memory/alloc.h"
@@ -183,7 +183,7 @@ static void test_warm(void **state)
     /* One cold run, then noise without a trend. */
     for (size_t i = 0; i < 60; i++) samples[i] = i == 0 ? 9000 : 1000 + (int64_t)(i * 7919 % 41);
     assert_true(prn_stats_warm(samples, 12));
-    /* Falls by less than 1 % in all: nothing that warming up would still change. */
+    /* Falls by less than 1 % in all: more warm-up would change nothing. */
     for (size_t i = 0; i < 60; i++) samples[i] = 100000 - (int64_t)i;
     assert_true(prn_stats_warm(samples, 60));
     /* Ten cold runs that settle down geometrically. */

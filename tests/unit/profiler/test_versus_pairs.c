@@ -1,5 +1,5 @@
-/* Beside another engine: what follows from pairs of processes, and how the other one's profile is joined with this
- * one's operators. */
+/* Comparison with another engine: results of pairs of processes, and the join of the other engine's profile with
+ * this one's operators. */
 #include "tests/support/nested_model.h"
 
 #include "base/memory/alloc.h"
@@ -59,7 +59,7 @@ static void ratios_are_taken_pair_by_pair(void **state)
 {
     (void)state;
     scene s = begin();
-    /* The machine is twice as slow in every other pair; the ratios are 1.9, 2 and 2.1 all the same. */
+    /* The machine is twice as slow in every other pair; the ratios are still 1.9, 2 and 2.1. */
     for (int k = 0; k < 9; k++) {
         const int64_t slow = k % 2 ? 2000 : 1000, peer = slow * (19 + k % 3) / 10;
         add_pair(&s, 2, slow, peer);

@@ -111,7 +111,7 @@ static void rates_of_a_report(void **state)
     assert_string_equal(prn_estimate_basis(&r), "default");
 }
 
-/* A removed layer has no time, what is left with one layer is measured, and the sums are the operators'. */
+/* A removed layer has no time, an operator with one remaining layer is measured, and the sums are the operators'. */
 static void times_of_layers(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Calibration and quantized models through the library: what is written, what is refused, and every allocation
- * failing. */
+/* Calibration and quantized models through the library: the written model, refusals, and every allocation failing. */
 #include "base/memory/alloc.h"
 #include "model_builder.h"
 #include "prony_quantize.h"
@@ -196,7 +195,7 @@ static void outputs_stay_near(void **unused)
     end(&m);
 }
 
-/* All that is between input and output is stored in codes. */
+/* Every value between input and output is quantized. */
 static void activations_and_gates_compute_on_codes(void **unused)
 {
     (void)unused;
@@ -311,7 +310,7 @@ static model_builder *build_products(void)
     return m;
 }
 
-/* A bias behind a MatMul is part of it, in codes and where each run finds the ranges. */
+/* A bias behind a MatMul belongs to it, both quantized and if each run finds the ranges. */
 static void products_take_their_bias_along(void **unused)
 {
     (void)unused;
@@ -346,7 +345,7 @@ static void a_bound_is_kept(void **unused)
     options.data = m.data;
     assert_int_equal(prony_model_quantize(&quantized, m.model, &options, &error), PRONY_UNSUPPORTED);
     assert_non_null(strstr(error.message, "no layer can be quantized"));
-    /* The bound that the better of the two layers keeps by itself. */
+    /* The bound that the better of the two layers meets alone. */
     double bound = 1;
     outputs_of(m.model, NULL, floats);
     for (options.keep_accuracy = 0.5; options.keep_accuracy > 1e-6; options.keep_accuracy *= 0.8) {

@@ -1,5 +1,5 @@
-/* If, against a host that knows two subgraphs by heart: `then` gives its threshold twice over, `otherwise` one value.
- */
+/* If, against engine services that know two subgraphs by heart: `then` doubles its threshold, `otherwise` returns
+ * one value. */
 #include "ops/op.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* Functions of the model: what a call becomes, attributes that refer to the call's, optional inputs, nesting,
+/* Functions of the model: expansion of a call, attributes that refer to the call's, optional inputs, nesting,
  * recursion. */
 #include "tests/support/model_run.h"
 #include "prony_report.h"
@@ -82,7 +82,7 @@ static void an_attribute_that_nobody_gives_is_the_operators_default(void **state
     mr_close(&r);
 }
 
-/* The body's Clip has a maximum only where the call gives one; in its subgraph it sees what it takes from around. */
+/* The body's Clip has a maximum only if the call provides one. In its subgraph it reads captured values. */
 static void omitted_inputs_and_subgraphs(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Gradient of ai.onnx.preview.training: what it differentiates, with respect to what, and what it refuses. The rules of
- * operators have a test of their own (test_gradient_rules.c). */
+/* Gradient of ai.onnx.preview.training: differentiated outputs, the inputs to differentiate by, and refusals. The
+ * rules of operators have a test of their own (test_gradient_rules.c). */
 #include "ops/kernels/vector/number.h"
 #include "profiler/report/report.h"
 #include "tests/support/model_run.h"
@@ -21,7 +21,7 @@ static model_builder *begin(void)
     return m;
 }
 
-/* A model with input x and, after `nodes`, outputs that are as long. */
+/* A model with input x; `nodes` make outputs of the same length. */
 static model_builder *begin_with(const char *dims)
 {
     model_builder *m = begin();
@@ -69,7 +69,7 @@ static void several_consumers_add_up_and_values_are_shared(void **state)
     mr_close(&r);
 }
 
-/* Of every element of y, whatever its shape; with nothing in between it is 1. */
+/* The gradient covers every element of y, for any shape; with nothing in between it is 1. */
 static void the_gradient_is_that_of_the_sum(void **state)
 {
     (void)state;
@@ -93,8 +93,8 @@ static void the_gradient_is_that_of_the_sum(void **state)
     mr_close(&r);
 }
 
-/* z = 2 x, y = x z: held fixed z is a number; otherwise it follows from x. A hidden tensor is an x like any other, and
- * what lies before it does not count. */
+/* z = 2 x, y = x z: held fixed, z is a number; otherwise it follows from x. A hidden tensor counts as an x; nodes
+ * before it do not. */
 static void zs_are_held_and_xs_are_where_it_ends(void **state)
 {
     (void)state;
@@ -117,7 +117,7 @@ static void zs_are_held_and_xs_are_where_it_ends(void **state)
     mr_close(&r);
 }
 
-/* Inputs other than the tensors of the names: the same sub-graph on those. Two may be the same one. */
+/* Inputs other than the named tensors: the same subgraph on those inputs. Two may be the same one. */
 static void inputs_take_the_place_of_what_xs_and_zs_name(void **state)
 {
     (void)state;
@@ -157,7 +157,7 @@ static void inputs_take_the_place_of_what_xs_and_zs_name(void **state)
     mr_close(&r);
 }
 
-/* Values on which y does not depend, or only through step functions, get zeros; gradients end at integers. */
+/* Values that do not influence y, or only through step functions, get zeros; gradients end at integers. */
 static void without_a_way_it_is_zero(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void gradients_of_gradients(void **state)
     mr_close(&r);
 }
 
-/* Weights of the file: what was evaluated when shapes were bound is on the way, too. */
+/* Weights of the file: the path includes values evaluated when shapes were bound. */
 static void weights_of_the_file(void **state)
 {
     (void)state;
@@ -299,7 +299,7 @@ static void in_and_through_a_function(void **state)
     mr_close(&r);
 }
 
-/* `inner`: y is of the branch; otherwise of the graph around it. */
+/* `inner`: y belongs to the branch; otherwise to the outer graph. */
 static model_builder *in_a_branch(bool inner)
 {
     model_builder *m = begin_with("4");
@@ -337,7 +337,7 @@ static void in_a_subgraph_it_knows_that_one(void **state)
 
 /* ---- training ---- */
 
-/* A network of a convolution, a normalization and a classifier, its loss, and what Momentum makes of its weights. */
+/* A network of a convolution, a normalization and a classifier, its loss, and its weights after Momentum. */
 static model_builder *training(void)
 {
     model_builder *m = begin();
@@ -406,7 +406,7 @@ static void a_network_learns(void **state)
     const prony_layer_row *layers = prony_report_layers(report, &count);
     for (size_t l = 0; l < count; l++) {
         assert_null(strstr(layers[l].name, "/grad/g/"));
-        inner += strncmp(layers[l].name, "g/grad/norm/", 12) == 0; /* what it is made anew of, and what comes of that */
+        inner += strncmp(layers[l].name, "g/grad/norm/", 12) == 0; /* the inputs of the recomputation, and its result */
     }
     assert_true(inner > 10);
     prony_report_release(report);
@@ -474,7 +474,7 @@ static void an_operator_without_a_rule_is_named(void **state)
     REFUSED(m, PRONY_UNSUPPORTED, "'g' (Gradient)", "'the_det' (Det)", "'d'", "no gradient rule");
 }
 
-/* Each Gradient is a few times as long as what it differentiates. */
+/* The expansion of each Gradient is a few times as long as the differentiated part. */
 static void how_far_gradients_unfold_is_bounded(void **state)
 {
     (void)state;

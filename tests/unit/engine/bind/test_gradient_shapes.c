@@ -1,5 +1,4 @@
-/* Gradient where shapes are not those of one binding: sessions whose extents change, and shapes that only a run knows.
- */
+/* Gradient for shapes beyond one binding: sessions with changing sizes, and shapes that only a run knows. */
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -18,8 +17,8 @@ static model_builder *begin(void)
     return m;
 }
 
-/* As many rows as x has numbers above 0, which a run counts, times a bias: the broadcast is undone by what a run finds.
- */
+/* As many rows as x has positive numbers, which a run counts, times a bias. The run determines how to reverse the
+ * broadcast. */
 static void shapes_that_only_a_run_knows(void **state)
 {
     (void)state;
@@ -89,7 +88,7 @@ static void extents_that_change(void **state)
     mr_close(&r);
 }
 
-/* The rule of a convolution looks at shapes, which decides what nodes there are: each extent is bound for itself. */
+/* The rule of a convolution reads shapes, which determine its nodes: each size is bound separately. */
 static void extents_that_decide(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Free dimensions, values written as text and parts of models, as a program that links the library meets them; each
- * again with the n-th allocation failing, for every n. */
+/* Free dimensions, values written as text, and parts of models, as a program that links the library uses them; each
+ * test again with the n-th allocation failing, for every n. */
 #include "base/memory/alloc.h"
 #include "model_builder.h"
 #include "prony_report.h"
@@ -76,8 +76,8 @@ static void test_list(void **state)
     close_sample(&s);
 }
 
-/* Without being told otherwise the library takes 1, or what the first windows need; asked to, it refuses with a status of
- * its own. */
+/* By default the library takes 1, or the size that the first windows need. On request it refuses with a separate
+ * status. */
 static void test_policies(void **state)
 {
     (void)state;
@@ -189,7 +189,7 @@ static void test_trees_tell_their_features(void **state)
     }
 }
 
-/* Two windows one behind the other: (2 - 1) 2 + 5 = 7 steps give the 2 that the pooling needs. */
+/* Two windows in sequence: (2 - 1) 2 + 5 = 7 steps give the 2 that the pooling needs. */
 static void test_time_axes_fit_windows(void **state)
 {
     (void)state;
@@ -203,7 +203,8 @@ static void test_time_axes_fit_windows(void **state)
     mb_output(m, "y", PRONY_FLOAT32, NULL);
     expect_dims(m, PRONY_FREE_ONE, 1, &(prony_free_dim){.name = "time", .value = 7, .reason = "window size"});
 
-    /* The first axis looks like a batch, but is turned to the end and read by a window; pads make one step less. */
+    /* The first axis looks like a batch, but a Transpose moves it to the end and a window reads it; pads save one
+     * step. */
     static const int64_t first[] = {0};
     m = mb_begin(13);
     mb_input(m, "x", PRONY_FLOAT32, "?,3");

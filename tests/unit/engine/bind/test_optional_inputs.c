@@ -1,5 +1,5 @@
-/* Inputs that are initializers as well: the default holds until a session is given a value, and again after it is
- * reset. Values computed from the default are constant only while the default holds. */
+/* Inputs that are also initializers: the default holds until a session gets a value, and again after a reset. Values
+ * computed from the default are constant only while the default holds. */
 #include "model_builder.h"
 #include "prony_report.h"
 
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-enum { IR_VERSION_BYTE = 1 }; /* of a model that mb_finish wrote: tag, then version */
+enum { IR_VERSION_BYTE = 1 }; /* in a model that mb_finish wrote: tag, then version */
 
 static const void *finish(model_builder *m, int ir_version, size_t *size)
 {
@@ -123,8 +123,7 @@ static void values_replace_defaults_and_defaults_come_back(void **state)
     }
 }
 
-/* A shape that is computed from a default is known while it holds; the shape of the value is the model's to use
- * otherwise. */
+/* A shape computed from a default is known while the default holds; later the model uses the shape of the value. */
 static void shapes_follow_the_value_that_is_given(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* prony_session_output_random: which outputs depend on what was drawn, and where their elements lie. */
+/* prony_session_output_random: the outputs that depend on random numbers, and the positions of their elements. */
 #include "tests/support/model_run.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static void test_ranges(void **state)
     mr_close(&r);
 }
 
-/* A branch that draws makes what the If makes random, whatever it draws. */
+/* A branch with a random operator makes the If's results random, whatever it draws. */
 static void test_subgraphs(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* The arena: blocks apart and aligned, coalescing, best fit, growth, figures, events, limit, allocation failure. */
+/* The arena: separate and aligned blocks, coalescing, best fit, growth, statistics, events, limit, allocation
+ * failure. */
 #include "engine/memory/arena.h"
 
 #include "base/memory/alloc.h"
@@ -56,7 +57,7 @@ static void test_planned_region(void **state)
     prn_arena_release(NULL);
 }
 
-/* The rest of a block that is too small for another one counts as given. */
+/* A remainder that is too small for another block counts as part of the block. */
 static void test_whole_blocks_are_given(void **state)
 {
     (void)state;
@@ -115,8 +116,8 @@ static void test_figures(void **state)
     prn_arena_release(arena);
 }
 
-/* Whatever the order of release, the whole chunk is one free block again: a request for nearly all of it does not grow.
- */
+/* After any order of releases the whole chunk is one free block: a request for nearly all of it does not grow the
+ * arena. */
 static void test_coalescing(void **state)
 {
     (void)state;
@@ -298,7 +299,7 @@ static void test_allocation_failures(void **state)
     }
 }
 
-/* A long random run against a shadow of what should be live: contents survive, nothing overlaps, all is given back. */
+/* A long random run against a record of the live blocks: contents survive, nothing overlaps, all is released. */
 static void test_random_use(void **state)
 {
     (void)state;

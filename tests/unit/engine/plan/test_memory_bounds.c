@@ -1,4 +1,5 @@
-/* Memory that a model file can make the library take: each limit refuses it, and says who asked for how much. */
+/* Memory that a model file can make the library allocate: each limit refuses it, and the message names the requester
+ * and the size. */
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 
@@ -28,7 +29,7 @@ static model_builder *doubled_text(void)
     return m;
 }
 
-/* Split at every second blank, joined again with itself: text and its cuts grow together. */
+/* Split at every second blank, joined again with itself: the text and its pieces grow together. */
 static model_builder *split_text(void)
 {
     model_builder *m = doubled_text();
@@ -112,7 +113,7 @@ static model_builder *doubled_input(void)
     return doubled_tensor(false);
 }
 
-/* One operator that is asked for a lot: how much is an input that only the run knows, or a constant. */
+/* One operator asks for much memory: the size is an input that only the run knows, or a constant. */
 static model_builder *one_huge(const char *op, bool constant)
 {
     static const float one = 1;
@@ -180,7 +181,7 @@ static void test_one_huge_output(void **state)
     }
 }
 
-/* The limits of process, model and session are one inside of the other, and everything counts: a packed weight too. */
+/* The limits of process, model and session are nested, and everything counts: a packed weight too. */
 static void test_whose_limit(void **state)
 {
     (void)state;
@@ -235,7 +236,7 @@ static void test_loading_counts(void **state)
     mb_free(m);
 }
 
-/* Few nodes, but each with its callers' long names in front of its own. */
+/* Few nodes, but each has the long names of its callers in front of its own. */
 static void test_unfolding_counts_bytes(void **state)
 {
     (void)state;

@@ -18,7 +18,7 @@ static uint32_t draw(uint32_t bound)
     return (uint32_t)(((random_state >> 33) * bound) >> 31);
 }
 
-/* Checks the plan against the definitions in the header, by the slow and obvious way. */
+/* Checks the plan against the definitions in the header, in the slow and obvious way. */
 static void check_plan(const prn_buffer *buffers, size_t count, uint32_t steps, uint64_t alignment,
                        const prn_memory_plan_figures *figures)
 {
@@ -305,8 +305,8 @@ static void test_transformer_with_scratch(void **state)
     assert_tight(&n);
 }
 
-/* Blocks of windows, as in swin_t at two threads: queries, keys and values are transposed before they are taken apart,
- * and the first block's input lies where the stem left it. */
+/* Blocks of windows, as in swin_t at two threads: queries, keys and values are transposed before they are split, and
+ * the first block's input remains in the first layer's output. */
 static void test_windowed_transformer(void **state)
 {
     (void)state;

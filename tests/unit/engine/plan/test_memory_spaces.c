@@ -1,5 +1,5 @@
-/* Values at another place than the host's memory, the mirror of tests/support/mirror.h: where copies stand, what they
- * cost, what a report says of them. */
+/* Values in a memory space other than the host's, the mirror of tests/support/mirror.h: positions of copies, their
+ * cost, and their report. */
 #include "engine/session/session.h"
 #include "prony_report.h"
 #include "tests/support/mirror.h"
@@ -93,7 +93,7 @@ static void there_and_back(void **state)
     close_all(&r);
 }
 
-/* A graph's inputs and outputs are on the host, the caller's own bytes too. */
+/* A graph's inputs and outputs are on the host, user-bound buffers too. */
 static void graphs_begin_and_end_on_the_host(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void graphs_begin_and_end_on_the_host(void **state)
     close_all(&r);
 }
 
-/* Read at both places, by several each: one copy of it. */
+/* Several steps in each memory space read the value: one copy serves them. */
 static void one_copy_for_all_readers(void **state)
 {
     (void)state;
@@ -138,7 +138,7 @@ static void one_copy_for_all_readers(void **state)
     close_all(&r);
 }
 
-/* Operands that a kernel's row puts on the host are not copied. */
+/* Operands that a kernel's row requires on the host are not copied. */
 static void operands_stay_where_the_row_says(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void operands_stay_where_the_row_says(void **state)
     close_all(&r);
 }
 
-/* A view needs no copy and stays; where nothing may be shared it is a copy on the host. */
+/* A view needs no copy and stays; without sharing it becomes a copy on the host. */
 static void views_stay(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void views_stay(void **state)
     }
 }
 
-/* Neither parts nor joins reach from one place to another. */
+/* Neither slices nor joins extend from one memory space to another. */
 static void joins_and_parts_are_the_hosts(void **state)
 {
     (void)state;
@@ -202,7 +202,7 @@ static void joins_and_parts_are_the_hosts(void **state)
     close_all(&r);
 }
 
-/* A value in blocks becomes plain on the host, once, and is copied then. */
+/* A value in a blocked layout becomes plain once, on the host, before the copy. */
 static void layouts_and_places_are_one_key(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void layouts_and_places_are_one_key(void **state)
     close_all(&r);
 }
 
-/* Places know one another through the host alone. */
+/* Memory spaces exchange values through the host alone. */
 static void from_place_to_place_by_the_host(void **state)
 {
     (void)state;
@@ -319,7 +319,7 @@ static void shapes_of_the_run_stay_on_the_host(void **state)
     close_all(&r);
 }
 
-/* A plan for the largest extents is made anew for others where values are elsewhere. */
+/* A plan for the largest sizes is made anew for other sizes if values are in another memory space. */
 static void largest_extents(void **state)
 {
     (void)state;
@@ -392,7 +392,7 @@ static void no_room_and_no_way(void **state)
     close_all(&r);
 }
 
-/* Workers side by side: branches there, branches here. */
+/* Parallel workers: some branches in the mirror, some on the host. */
 static void several_workers(void **state)
 {
     (void)state;
@@ -455,7 +455,7 @@ static void reports_show_copies(void **state)
     const prony_memory_report *memory = prony_report_memory(report);
     assert_int_equal(memory->planned_bytes, plan_of(&r)->figures.planned_bytes);
 
-    /* The accuracy profile reads values where they are. */
+    /* The accuracy profile reads values in every memory space. */
     prony_accuracy_options all = PRONY_ACCURACY_OPTIONS_INIT;
     assert_int_equal(prony_session_accuracy(report, r.session, &all, &r.error), PRONY_OK);
     const prony_accuracy_row *errors = prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, &count);

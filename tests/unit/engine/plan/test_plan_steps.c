@@ -1,4 +1,4 @@
-/* Plans of every length around the sizes that their list of steps grows by, with layouts that change on the way. */
+/* Plans of every length around the growth steps of their list, with layouts that change on the way. */
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 
@@ -50,8 +50,8 @@ static void reorders_come_in_at_any_length(void **state)
     }
 }
 
-/* A constant is brought into the layout of what it is joined to, right where the join wants it: then nothing is left to
- * copy, but the constant is a parameter, and some operator must have it. */
+/* A constant takes the layout of the value that it is joined with, in the join's position. Then no copy is left, but
+ * the constant is a parameter, and some operator must own it. */
 static void joined_constants_are_some_operators_parameters(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void joined_constants_are_some_operators_parameters(void **state)
     mr_close(&r);
 }
 
-/* A sum runs in place over an input that dies with it, unless it reads that input again further on, however far. */
+/* A sum runs in place over an input at its last use, unless the sum reads this input again later. */
 static void wide_sums_read_every_input(void **state)
 {
     (void)state;
@@ -112,7 +112,7 @@ static void wide_sums_read_every_input(void **state)
     }
 }
 
-/* The first row of what dies, added to all rows: it may not be overwritten by the first row of the result. */
+/* The first row of an input at its last use, added to all rows: the first row of the result may not overwrite it. */
 static void a_part_that_is_broadcast_is_not_overwritten(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void a_part_that_is_broadcast_is_not_overwritten(void **state)
     }
 }
 
-/* Two residuals of one convolution: the first lives on, the second dies and is where the result goes. */
+/* Two residuals of one convolution: the first lives on; the result takes the bytes of the second. */
 static void a_residual_is_read_before_another_takes_its_place(void **state)
 {
     (void)state;
@@ -164,8 +164,8 @@ static void a_residual_is_read_before_another_takes_its_place(void **state)
     mr_close(&r);
 }
 
-/* A map of one channel is added to sixteen: in a layout that pads channels both take as many bytes, and yet the sum may
- * not lie where the map is. */
+/* A map of one channel is added to sixteen. In a layout that pads channels both take as many bytes, yet the sum may
+ * not overwrite the map. */
 static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **state)
 {
     (void)state;
@@ -199,8 +199,8 @@ static void a_padded_channel_is_not_overwritten_while_it_is_broadcast(void **sta
     mr_close(&r);
 }
 
-/* Of what is given out plain the fewer elements are reordered: those that are read, unless an operator reads the result
- * as well, which takes it as it comes. */
+/* For a plain result the smaller tensor is reordered: the operands, unless another operator reads the result, which
+ * takes it in any layout. */
 static void what_is_given_out_is_made_plain(void **state)
 {
     (void)state;

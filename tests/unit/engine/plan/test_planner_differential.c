@@ -35,7 +35,7 @@ enum { USUAL_COUNT = 250 };
 enum { USUAL_COUNT = 1500 };
 #endif
 
-/* Rewrites and instruction sets round differently, and a graph of 40 nodes makes more of it. */
+/* Rewrites and instruction sets round differently, and a graph of 40 nodes amplifies the difference. */
 static const double BOUND = 2e-3;
 
 static uint64_t first_seed = 1, seed_count = USUAL_COUNT;
@@ -434,8 +434,8 @@ static bool same_as_fresh(const random_graph *g, prony_session *session, const c
     return good;
 }
 
-/* Sessions that see batches come and go, more of them than plans are kept or with one plan for all, give what a fresh
- * one gives. */
+/* Sessions with changing batches (more of them than stored plans, or with one plan for all) give the results of a
+ * fresh session. */
 static bool shapes_may_change(uint64_t seed, tally *t)
 {
     static const int64_t batches[TURNS] = {1, 3, 2, 1, 4, 5, 3, MOST_BATCH};

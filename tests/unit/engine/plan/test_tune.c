@@ -1,5 +1,5 @@
-/* Kernels chosen by measurement: what is kept of it, and what stands in the way of keeping it. No assertion here
- * depends on a time: which kernel wins is open, that it was tried is not. */
+/* Kernels chosen by measurement: stored choices, and obstacles to storing them. No assertion depends on a time: any
+ * kernel may win, but each must be tried. */
 #define _GNU_SOURCE
 #include "base/cpu/isa.h"
 #include "engine/plan/tune.h"
@@ -304,7 +304,7 @@ static void test_nowhere(void **state)
     setenv("XDG_CACHE_HOME", folder, 1);
 }
 
-/* With one kernel per step, it is taken and nothing is measured. */
+/* With one kernel per step, the plan takes it and measures nothing. */
 static void test_without_choice(void **state)
 {
     (void)state;
@@ -321,7 +321,7 @@ static void test_without_choice(void **state)
 static void test_strict(void **state)
 {
     (void)state;
-    if (!prn_isa_has(PRN_HAS_AVX2)) skip(); /* it is refused without fused multiply-add, test_precision sees that */
+    if (!prn_isa_has(PRN_HAS_AVX2)) skip(); /* refused without fused multiply-add, which test_precision tests */
     const asked off = {PRONY_TUNE_OFF, 1, "fp32-strict"}, on = {PRONY_TUNE, 1, "fp32-strict"};
     prony_report *report = profile(&off, first_out);
     prony_report_release(report);
@@ -369,7 +369,7 @@ static void test_custom(void **state)
     prony_registry_release(registry);
 }
 
-/* Lists of kernels have room for those of every operator: one that is measured, and one that is shown. */
+/* Lists of kernels have room for the kernels of every operator: the measured list, and the shown one. */
 static void test_room_for_kernels(void **state)
 {
     (void)state;

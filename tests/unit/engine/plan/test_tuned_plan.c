@@ -1,4 +1,4 @@
-/* Plans of measured kernels beside the default ones, as wholes: which of them stays, and that it is kept. */
+/* Plans of measured kernels beside the default ones, as wholes: the choice between them, and its storage. */
 #include "engine/plan/tune.h"
 #include "prony_report.h"
 #include "tests/support/tuned_case.h"
@@ -139,7 +139,7 @@ static void test_older_file(void **state)
     }
 }
 
-/* A verdict about rows of which one is gone: it is measured, and the whole is judged anew. */
+/* A verdict about rows of which one is missing: the row is measured, and the whole plan is judged again. */
 static void test_row_gone(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Plans of measured kernels beside the default ones: what stands in the way of running both. */
+/* Plans of measured kernels beside the default ones: obstacles to running both. */
 #include "engine/plan/tune.h"
 #include "prony_operator.h"
 #include "tests/support/tuned_case.h"
@@ -33,7 +33,7 @@ static void test_cancelled(void **state)
     }
 }
 
-/* A tensor that is not rank 0 to take elements of, and the index of the element to take. */
+/* A tensor that is not rank 0 to take elements from, and the index of the element. */
 static model_builder *build_with_index(void)
 {
     model_builder *m = mb_begin(13);
@@ -78,7 +78,7 @@ static void test_failing_run(void **state)
     }
 }
 
-/* Bytes of the caller's that nothing was written to are not read for judging. */
+/* Judging does not read bytes of the caller that no run has written. */
 static void test_bound_index(void **state)
 {
     (void)state;
@@ -102,7 +102,7 @@ static void test_bound_index(void **state)
     }
 }
 
-/* Shapes that follow from the data, which each run takes from the dynamic region. */
+/* Data-dependent shapes, which each run allocates in the dynamic region. */
 static void test_dynamic_shapes(void **state)
 {
     (void)state;
@@ -141,7 +141,7 @@ static prony_status prepare_within(uint64_t limit)
     return prony_session_prepare(tc_run.session, &tc_run.error);
 }
 
-/* In the least memory that a plan fits into there cannot be two. */
+/* The least memory that fits one plan cannot hold two. */
 static void test_no_room(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void test_no_room(void **state)
     tc_close();
 }
 
-/* The plan that is given up leaves nothing behind. */
+/* The discarded plan leaves nothing behind. */
 static void test_gives_back(void **state)
 {
     (void)state;
@@ -223,7 +223,7 @@ static void test_registered(void **state)
     prony_registry_release(registry);
 }
 
-/* Workers, and threads of a pool: both plans are run as the one that stays will be. */
+/* Workers, and threads of a pool: both plans run with the configuration of the final one. */
 static void test_threads(void **state)
 {
     (void)state;

@@ -1,6 +1,5 @@
-/* Sums over layers, over operators and the totals of a report are one number each, whatever rewriting removed and
- * wherever it stood: behind an If or a Loop, whose cost only a run knows, and beside views and joins, which are no
- * operators. */
+/* Sums over layers, over operators and the totals of a report are equal, whatever rewriting removed and wherever:
+ * behind an If or a Loop, whose cost only a run knows, and beside views and joins, which are not operators. */
 #include "model_run.h"
 #include "profiler/report/report.h"
 

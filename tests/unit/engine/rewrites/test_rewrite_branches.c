@@ -1,4 +1,4 @@
-/* Branches of a block that are added become one convolution, where their taps are; and not elsewhere. */
+/* Added branches of a block become one convolution if their windows fit; others stay. */
 #include "rewrite_check.h"
 
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void merge_convolutions(void **state)
         {"1,4,9,9", "4,4,2,2", "pads=[0,0,1,1]", "4,4,1,1", "", "Conv"},
         {"1,4,9", "4,4,3", "auto_pad='VALID'", "4,4,3", "", "Conv"},
         {"1,4,4,5,6", "4,4,3,3,3", "pads=[1,1,1,1,1,1]", "4,4,1,1,1", "", "Conv"},
-        /* steps, taps and groups that are not the other's */
+        /* strides, windows and groups that differ */
         {"1,4,9,9", "4,4,3,3", "pads=[1,1,1,1] strides=[2,2]", "4,4,5,5", "", "Conv Conv[add]"},
         {"1,4,9,9", "4,4,3,3", "pads=[2,2,2,2] dilations=[2,2]", "4,4,3,3", "pads=[1,1,1,1]", "Conv Conv[add]"},
         {"1,4,9,9", "4,4,3,1", "pads=[1,0,1,0]", "4,4,1,3", "pads=[0,1,0,1]", "Conv Conv[add]"},

@@ -1,4 +1,4 @@
-/* Nodes that return their input unchanged: what is removed, what only looks like it, outputs among them. */
+/* Nodes that return their input unchanged: removed ones, similar ones that stay, and outputs among them. */
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -141,8 +141,8 @@ static void drop_more_identities(void **state)
     rc_expect(m, "Dropout Where");
 }
 
-/* Outputs of the graph that are an input or each other: what is between becomes a view, and they stay what they
- * were. */
+/* Outputs of the graph that are an input or each other: the nodes between become views, and the outputs stay
+ * distinct. */
 static void identities_that_are_outputs(void **state)
 {
     (void)state;
@@ -181,7 +181,7 @@ static void identities_that_are_outputs(void **state)
     }
 }
 
-/* The layers stay, marked, at whichever node took them over. */
+/* The layers stay, marked, at the node that took them over. */
 static void identities_are_marked(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ static void identities_are_marked(void **state)
     mb_free(m);
 }
 
-/* `z` is what the expanded value meets in `op`. */
+/* `z` is the other operand of `op`. */
 static void expect_expand(const char *from, const int64_t *shape, const char *rank, const char *op, const char *z,
                           int64_t opset, const char *wanted)
 {

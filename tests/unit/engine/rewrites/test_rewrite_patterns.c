@@ -1,5 +1,5 @@
-/* Rewrites that recognise an operator written out in primitives, and those that share what is computed twice. Each
- * fires on every form it knows and on nothing that only looks like it. */
+/* Rewrites that recognise an operator written out in primitives, and those that share a common subexpression. Each
+ * fires on every variant it knows and on nothing else. */
 #include "model_run.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -215,7 +215,7 @@ static model_builder *attention_model(const rc_step *steps)
         {"Transpose", "v", "vt", "perm=[0,2,1,3]"}
 #define JOIN {"Transpose", "o", "ot", "perm=[0,2,1,3]"}, {"Reshape", "ot joined", "y", 0}
 
-/* Sums of constants; not where the sum of the two leaves the range of float32, and x with both does not. */
+/* Sums of constants; not if the sum of the two leaves the range of float32 and x plus both does not. */
 static void merge_constant_sums(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void merge_constant_sums(void **state)
     }
 }
 
-/* A query divided by 0 is infinite or NaN, whatever becomes of the attention behind it. */
+/* A query divided by 0 is infinite or NaN, whatever the attention makes of it. */
 static void division_by_zero_stays(void **state)
 {
     static const rc_step steps[] = {HEADS,
@@ -278,7 +278,7 @@ static void match_attention(void **state)
                      {"Transpose", "k", "ku", "perm=[0,2,1,3]"}, {"Transpose", "ku", "kv", "perm=[0,1,3,2]"},
                      {"Div", "kv two", "kt", 0}, {"Transpose", "v", "vt", "perm=[0,2,1,3]"},
                      {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0}, JOIN);
-    /* The scale of v is not one of the scores'. */
+    /* The scale of v does not apply to the scores. */
     EXPECT_ATTENTION("Transpose Mul Attention Reshape", {"Transpose", "q", "qt", "perm=[0,2,1,3]"},
                      {"Transpose", "k", "kt", "perm=[0,2,3,1]"}, {"Transpose", "v", "vu", "perm=[0,2,1,3]"},
                      {"Mul", "vu half", "vt", 0}, {"MatMul", "qt kt", "s", 0}, {"Softmax", "s", "p", "axis=-1"},
@@ -294,7 +294,7 @@ static void match_attention(void **state)
                      {"MatMul", "qt kt", "s", 0}, {"Add", "s bias", "a", 0}, {"Add", "bias a", "b", 0},
                      {"Softmax", "b", "p", "axis=-1"}, {"MatMul", "p vt", "o", 0},
                      {"ReduceMean", "a", "m", "axes=[-1]"}, {"Add", "o m", "y", 0});
-    /* A choice instead of a mask that is added, whichever side is filled; something else than a number on that side. */
+    /* A selection instead of an added mask, with either side filled; and a side that is not a number. */
     EXPECT_ATTENTION("Greater Attention Reshape", HEADS, {"Greater", "mask half", "b", 0}, {"MatMul", "qt kt", "s", 0},
                      {"Div", "s two", "c", 0}, {"Where", "b c low", "a", 0}, {"Softmax", "a", "p", "axis=-1"},
                      {"MatMul", "p vt", "o", 0}, JOIN);
@@ -357,7 +357,8 @@ static void share_subexpressions(void **state)
     EXPECT_STEPS("LeakyRelu LeakyRelu Add", {"LeakyRelu", "x", "a", "alpha=0.1"}, {"LeakyRelu", "x", "b", "alpha=0.2"},
                  {"Add", "a b", "y", 0});
     EXPECT_STEPS("Sub Sub Mul", {"Sub", "x k3", "a", 0}, {"Sub", "k3 x", "b", 0}, {"Mul", "a b", "y", 0});
-    /* Shapes that only a run knows: what moves data is shared, what computes is not, since a run counts it once. */
+    /* Shapes that only a run knows: nodes that move data are shared; nodes that compute are not, since a run counts
+     * each once. */
     EXPECT_STEPS("Exp NonZero Transpose Concat", {"Exp", "x", "e", 0}, {"NonZero", "e", "a", 0},
                  {"Transpose", "a", "p", 0}, {"NonZero", "e", "b", 0}, {"Transpose", "b", "q", 0},
                  {"Concat", "p q", "y", "axis=1"});

@@ -1,5 +1,5 @@
-/* Rewrites from dequantized floats to 8-bit codes: each fires where it should and nowhere else. All scales are powers
- * of two, so that the float graph and the one on codes must give the same numbers. */
+/* Rewrites from dequantized floats to 8-bit values: each fires where it should and nowhere else. All scales are
+ * powers of two, so the float graph and the quantized one must give the same numbers. */
 #include "engine/rewrites/rewrite.h"
 #include "coded_graph.h"
 #include "rewrite_check.h"

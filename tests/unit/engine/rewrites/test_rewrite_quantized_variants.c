@@ -1,6 +1,6 @@
-/* Graphs of 8-bit codes as other exporters write them: biases of each kind beside a residual, a QuantizeLinear and a
- * DequantizeLinear that differ, attributes that the operator does not know, operators of com.microsoft. Scales are
- * powers of two, so that the float graph and the one on codes must give the same numbers. */
+/* Quantized graphs as other exporters write them: biases of each kind beside a residual, a QuantizeLinear and a
+ * DequantizeLinear with different parameters, unknown attributes, operators of com.microsoft. Scales are powers of
+ * two, so the float graph and the quantized one must give the same numbers. */
 #include "coded_graph.h"
 #include "model_run.h"
 #include "report_counts.h"
@@ -69,7 +69,7 @@ static void residual_of_a_larger_shape(void **unused)
     expect(m, "y", "DequantizeLinear Conv Add QuantizeLinear");
 }
 
-/* The convolution's codes mean something else to the sum than to the QuantizeLinear that makes them. */
+/* The sum reads the convolution's quantized values with other parameters than their QuantizeLinear has. */
 static void other_parameters_behind(void **unused)
 {
     (void)unused;
@@ -100,7 +100,7 @@ static void other_parameters_behind(void **unused)
 
 #define TEN "a=1 b=2 c=3 d=4 e=5 f=6 g=7 h=8 i=9 j=10 "
 
-/* Attributes that the operator does not know crowd out none that it knows, and mean nothing to what it becomes. */
+/* Unknown attributes displace no known one, and do not reach the fused operator. */
 static void unknown_attributes(void **unused)
 {
     (void)unused;
@@ -164,7 +164,7 @@ static void operators_of_com_microsoft(void **unused)
     }
 }
 
-/* Scales whose products leave the range of float32: the float graph has infinities then, which codes have not. */
+/* Scales whose products leave the range of float32: the float graph has infinities then, the quantized one has none. */
 static void scales_beyond_float32(void **unused)
 {
     (void)unused;
@@ -193,7 +193,7 @@ static void scales_beyond_float32(void **unused)
     }
 }
 
-/* The same in a model that is on codes already: 0 stays the zero point, everything else saturates or is scaled. */
+/* The same in a quantized model: 0 stays the zero point, every other value saturates or is scaled. */
 static void factors_beyond_float32(void **unused)
 {
     (void)unused;
@@ -234,8 +234,8 @@ static void factors_beyond_float32(void **unused)
     }
 }
 
-/* The plan has no step for a Concat whose inputs are written in place, nor for a view: what they cost stays with
- * others. */
+/* The plan has no step for a Concat whose inputs are written in place, nor for a view: their cost stays with other
+ * operators. */
 static void counts_of_joined_codes(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-/* Rewrites that fold into weights, attach to contractions and merge moves; and what no rewrite may touch. Each fires
- * where it should and nowhere else. */
+/* Rewrites that fold into weights, attach to contractions and merge moves; and nodes that no rewrite may change.
+ * Each fires where it should and nowhere else. */
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -392,7 +392,7 @@ static void keep_residuals(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv Add");
 
-    m = rc_begin(); /* the sum is of what another node reads too */
+    m = rc_begin(); /* another node also reads an operand of the sum */
     conv(m, "x w b", "c");
     mb_node(m, "Add", "c x", "s", "");
     mb_node(m, "Mul", "s c", "y", "");
@@ -543,7 +543,7 @@ static void leave_custom_operators(void **state)
     prony_registry_release(registry);
 }
 
-/* The shape of what the convolution reads is known at run time only. */
+/* The shape of the convolution's input is known at run time only. */
 static void leave_dynamic_nodes(void **state)
 {
     (void)state;
@@ -605,7 +605,7 @@ static void rewrite_subgraphs(void **state)
     mb_free(m);
 }
 
-/* Whichever allocation fails, the error says so and everything is given back. */
+/* Whichever allocation fails, the error says so and everything is released. */
 static void survive_no_memory(void **state)
 {
     (void)state;

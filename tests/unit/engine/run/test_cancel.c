@@ -1,5 +1,5 @@
-/* Calling a session off from another thread: while it binds, packs, loops or is inside one operator that takes minutes.
- * The tests hold that the answer comes and what it says, not how fast; left alone, each of these runs would take far
+/* Cancels a session from another thread: while it binds, packs, loops or is inside one operator that takes minutes.
+ * The tests require the answer and its content, not its speed; without the cancellation each run would take far
  * longer than a test may. Afterwards the session gives right results. */
 #include "tests/support/model_run.h"
 #include "prony_operator.h"
@@ -32,8 +32,8 @@ static void *cancel_soon(void *argument)
     return NULL;
 }
 
-/* Runs until cancelled; the message is in *error, and names `where`. On a busy machine the request may come before the
- * run is there: then it comes later the next time. */
+/* Runs until cancelled; the message is in *error, and names `where`. On a busy machine the cancellation may come
+ * before the run: then the next attempt delays it. */
 static void run_and_cancel(prony_session *session, const char *where, prony_error *error)
 {
     canceller c = {session, 20};
@@ -209,7 +209,7 @@ static void folding(model_builder *m)
     mb_output(m, "y", PRONY_INT64, "5000,5000");
 }
 
-/* Wherever the work is, and for however many threads; the second time as the first. */
+/* Cancels in every phase and at every thread count; the second time as the first. */
 static void one_operator_is_left(void **state)
 {
     (void)state;
@@ -269,7 +269,7 @@ static void cancel_after(void *user, int64_t runs, double seconds, double relati
     prony_session_cancel(user);
 }
 
-/* Called off between or in the measured runs, a profile still tells of those that were finished. */
+/* A profile that is cancelled between or in the measured runs still reports the finished ones. */
 static void a_profile_reports_what_it_has(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void a_profile_reports_what_it_has(void **state)
     mb_free(m);
 }
 
-/* ---- what a custom operator sees of it ---- */
+/* ---- cancellation as a custom operator sees it ---- */
 
 static prony_status copy_type(const prony_context *context)
 {
@@ -318,7 +318,7 @@ static void count_piece(void *argument, int64_t begin, int64_t end)
     *sum += end - begin;
 }
 
-/* Cancels its own session and looks; no piece is left out. */
+/* Cancels its own session and checks: no task is left out. */
 static prony_status look(const prony_context *context)
 {
     _Atomic int64_t sum = 0;

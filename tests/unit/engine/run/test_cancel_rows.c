@@ -59,14 +59,14 @@ static void close_input(size_t index)
     assert_int_equal(mprotect(closed, (size_t)(closed_end - closed), PROT_NONE), 0);
 }
 
-/* Makes the session; returns what is to be freed after it. */
+/* Makes the session; returns the block to free after it. */
 static model_builder *open_node(const large_node *node, prony_model **model)
 {
     prony_error error = {0};
     large_input inputs[LARGE_MOST_INPUTS] = {0};
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
     size_t size;
-    options.intra_op_threads = 1; /* each of several reads at a place of its own */
+    options.intra_op_threads = 1; /* each of several reads at its own position */
     int count = large_inputs_make(node, inputs);
     model_builder *m = large_model(node, inputs, count);
     const void *bytes = mb_finish(m, &size);
@@ -104,7 +104,7 @@ static void check(const large_node *node, size_t closed_input)
     mb_free(m);
 }
 
-/* ---- pages written for the first time, each of which the system may have to clear: 2 MiB where pages are large */
+/* ---- pages written for the first time, each of which the system may have to clear: 2 MiB for large pages */
 
 enum { MOST_PAGES = 64 };
 static volatile sig_atomic_t pages;

@@ -1,5 +1,5 @@
-/* Large constants made when they are read: results of lazy constants, the time and number of resident bytes, models
- * that read the same weights in many ways and shapes, and lack of memory meanwhile. */
+/* Large constants made on demand: results of lazy constants, the time and number of resident bytes, models that read
+ * the same weights in many ways and shapes, and failing allocations. */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
 #include "base/memory/reserve.h"
@@ -76,7 +76,7 @@ static void transposes_every_width(void **state)
     }
 }
 
-/* Channels that lie in rows, in runs, and in several groups. */
+/* Channels in rows, in runs, and in several groups. */
 static const prn_lazy_constant scalings[] = {
     {.count = 40 * 24, .inner = 24, .modulus = 40, .block = 40 * 24, .channels = 40},
     {.count = 30 * 50, .inner = 1, .modulus = 50, .block = 30 * 50, .channels = 50},
@@ -169,7 +169,7 @@ static void holds_and_lets_go(void **state)
     assert_int_equal(prn_weight_cache_bytes(shared), 0);
     assert_false(is_there(prn_weight_cache_data(turned)));
 
-    /* Transposed back, through what has no bytes of its own at that time. */
+    /* Transposed back, through a value without resident bytes at that time. */
     prn_lazy_constant twice = {.kind = PRN_LAZY_TRANSPOSE,
                                .width = 4,
                                .count = 100 * 80,
@@ -201,7 +201,7 @@ static void holds_and_lets_go(void **state)
     prn_weight_cache_release(shared);
 }
 
-/* Whole pages alone, and nothing of an empty range. */
+/* Releases whole pages only, and nothing for an empty range. */
 static void drops_pages(void **state)
 {
     (void)state;
@@ -219,8 +219,8 @@ static void drops_pages(void **state)
     prn_reserve_close(&reserve);
 }
 
-/* Ranges of several sizes take the spare over in turn and beside one another; what they are booked to ends where it
- * began. */
+/* Ranges of several sizes take over the spare in turn and in parallel; the account that they are charged to returns
+ * to its start. */
 static void lends_a_spare(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static prony_status build_copy(void *argument, void *data)
     return PRONY_OK;
 }
 
-/* Every allocation and every taking of memory fails once. */
+/* Every allocation and every memory reservation fails once. */
 static void survives_faults(void **state)
 {
     (void)state;
@@ -368,7 +368,7 @@ static prony_session *open_session(prony_model *model, bool no_rewrites, bool no
     return session;
 }
 
-/* Results with constants of any size when nothing is deferred. */
+/* Results with constants of any size without deferral. */
 static void plain_results(size_t shift, bool no_rewrites, results out[BATCHES])
 {
     const size_t former = prn_defer_bytes;
@@ -383,7 +383,7 @@ static void plain_results(size_t shift, bool no_rewrites, results out[BATCHES])
     prn_defer_bytes = former;
 }
 
-/* Shapes that change, sessions beside and after one another, weights at every alignment: always the same bits. */
+/* Changing shapes, sessions in parallel and in sequence, weights at every alignment: always the same bits. */
 static void gives_the_same_results(void **state)
 {
     (void)state;
@@ -420,7 +420,7 @@ static void gives_the_same_results(void **state)
     }
 }
 
-/* One copy of each weight: packed, or as it is read; how much room panels leave empty depends on the processor. */
+/* One copy of each weight, packed or plain; the processor determines the padding of panels. */
 static void keeps_one_copy(void **state)
 {
     (void)state;
@@ -478,13 +478,12 @@ static void keeps_what_cannot_be_scaled(void **state)
 
 enum { MANY = 6, DEPTH = 64, WIDTH = 160 };
 
-/* As many rows of x [6, 64] as `chosen` says, which only a run knows, by a matrix that is packed and by a column that
- * is read as it is. */
+/* As many rows of x [6, 64] as `chosen` says, which only a run knows, times a packed matrix and a plain column. */
 static model_builder *rows_model(size_t shift)
 {
     static float matrix[DEPTH * WIDTH], column[DEPTH];
     const int64_t first = 0;
-    const char *name = &"wwww"[3 - shift]; /* one letter more puts the bytes behind it at another address */
+    const char *name = &"wwww"[3 - shift]; /* one letter more moves the bytes behind it to another address */
     char product[32];
     for (int i = 0; i < DEPTH * WIDTH; i++) matrix[i] = (float)(i * 7 % 23) - 11;
     for (int i = 0; i < DEPTH; i++) column[i] = (float)(i * 5 % 17) - 8;
@@ -520,7 +519,7 @@ static void check_product(const prony_value *got, const float *x, const float *c
     }
 }
 
-/* A product whose rows only a run knows keeps what it packs, and no copy beside that. */
+/* A product whose row count only a run knows keeps its packed weights, and no other copy. */
 static void keeps_one_copy_of_what_runs_pack(void **state)
 {
     (void)state;
@@ -567,7 +566,7 @@ static void check_long(const prony_value *got, const float *x, int64_t vectors, 
     }
 }
 
-/* Large weights whose source is given up while they are packed, at every address; one of them has another reader. */
+/* Large weights whose source is released while they are packed, at every address; one of them has another reader. */
 static void packs_piece_by_piece(void **state)
 {
     (void)state;
@@ -608,8 +607,7 @@ static void packs_piece_by_piece(void **state)
     free(weights);
 }
 
-/* Convolutions of several extents that share a weight keep one form of it, whatever each of them would choose by
- * itself. */
+/* Convolutions of several sizes that share a weight keep one packed layout, whatever each would choose alone. */
 static void keeps_one_form_for_all_extents(void **state)
 {
     (void)state;
@@ -656,7 +654,7 @@ static void survives_faults_in_a_model(void **state)
     free(image);
 }
 
-/* A file's pages are not kept beside what was packed from them. */
+/* Packing releases the file's pages. */
 static void gives_the_file_back(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Sessions of one model on threads of their own, at shapes that change: weights are made, packed and given back
+/* Sessions of one model on separate threads, with changing shapes: the model makes, packs and releases weights
  * meanwhile. ThreadSanitizer runs this too. */
 #include "prony.h"
 

@@ -1,5 +1,6 @@
-/* Several workers: what a failing branch, a pool and sharing a model come to; how many threads there ever are, and how
- * many workers a plan takes. Random models are test_interop_random_threads.c's. Runs under ThreadSanitizer as well. */
+/* Several workers: results of a failing branch, of a thread pool and of sharing a model; the number of threads, and
+ * the number of workers of a plan. Random models are in test_interop_random_threads.c. Runs under ThreadSanitizer as
+ * well. */
 #include "base/threads/thread_pool.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
@@ -79,8 +80,7 @@ static void *nothing(void *argument)
     return argument;
 }
 
-/* The thread sanitizer starts a thread of its own beside the first one that a program starts: before any are
- * counted. */
+/* The thread sanitizer starts its own thread with the program's first one: start one before counting. */
 static void start_first_thread(void)
 {
     pthread_t thread;
@@ -165,7 +165,7 @@ static void *cancel_soon(void *session)
     return NULL;
 }
 
-/* Wherever the request meets the workers, the run ends, and the next is whole. */
+/* Wherever the cancellation meets the workers, the run ends, and the next run is complete. */
 static void a_run_of_several_workers_is_called_off(void **state)
 {
     (void)state;
@@ -181,14 +181,15 @@ static void a_run_of_several_workers_is_called_off(void **state)
         prony_status status = prony_session_run(r.session, &r.error);
         pthread_join(thread, NULL);
         if (status != PRONY_OK) assert_int_equal(status, PRONY_CANCELLED);
-        status = prony_session_run(r.session, &r.error); /* takes a request that came too late for the one before */
+        status = prony_session_run(r.session, &r.error); /* takes a cancellation that came too late before */
         assert_true(status == PRONY_OK || status == PRONY_CANCELLED);
         assert_memory_equal(mr_run(&r, 0)->data, wanted, sizeof wanted);
     }
     mr_close(&r);
 }
 
-/* Branches of several kinds side by side: what only a run knows, an If and a Loop that read what others make. */
+/* Parallel branches of several kinds: shapes that only a run knows, an If and a Loop that read values of other
+ * branches. */
 static model_builder *changing(void)
 {
     const int64_t trips = 3, axis = 1;
@@ -455,7 +456,7 @@ static void a_chain_is_not_scheduled(void **state)
     }
 }
 
-/* Working space of the steps, which is handed out by thread. */
+/* Working space of the steps, one per thread. */
 static size_t scratch_of_steps(prn_program *program, const prn_plan_options *options)
 {
     prony_error error = {0};
@@ -505,7 +506,7 @@ static void there_is_room_for_those_that_help(void **state)
 
 /* ---- many steps ---- */
 
-/* Longer than two windows: lanes of a few values each, that mix now and then. */
+/* Longer than two windows: lanes of a few values each, which join now and then. */
 static model_builder *long_graph(int steps)
 {
     enum { LANES = 5 };

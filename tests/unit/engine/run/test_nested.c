@@ -93,7 +93,7 @@ static void rows_stand_where_they_are(void **state)
     mr_close(&r);
 }
 
-/* Every parent has what its rows have, whatever the level; of layers also to the byte. */
+/* Every parent has the sum of its rows, at every level; layers also to the byte. */
 static void expect_sums(const prony_report *report)
 {
     const prony_operator_row *outer = own_operator(report, "/outer");
@@ -387,7 +387,7 @@ static void scan_and_sequence_map_have_rows(void **state)
     mr_close(&r);
 }
 
-/* An operator that computes beside its subgraph: what is left of it is its own. */
+/* An operator that computes beside its subgraph: the remainder of its cost is its own. */
 static void an_operator_has_work_of_its_own(void **state)
 {
     (void)state;
@@ -423,7 +423,7 @@ static void an_operator_has_work_of_its_own(void **state)
     }
 }
 
-/* Figures are asked for while memory fails: a status comes back, and nothing is lost. */
+/* Reports are requested while allocations fail: each call returns a status, and nothing is lost. */
 static void profiling_survives_faults(void **state)
 {
     (void)state;

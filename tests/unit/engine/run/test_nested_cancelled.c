@@ -1,5 +1,5 @@
-/* Reports of runs that were cancelled inside of a subgraph: the figures are the finished runs', and a mark says where
- * the last was. */
+/* Reports of runs that were cancelled inside a subgraph: the values are those of the finished runs, and a mark shows
+ * the position of the last one. */
 #include "tests/support/nested_forms.h"
 #include "tests/support/nested_model.h"
 
@@ -61,7 +61,7 @@ static model_builder *call_off_model(void)
     return m;
 }
 
-/* The figures are the finished runs', the mark says where the last one was. */
+/* The values are those of the finished runs; the mark shows the position of the last run. */
 static void a_run_that_was_called_off_says_where(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Rows of subgraphs in every format of a report: written, read back, damaged, short of memory. */
+/* Rows of subgraphs in every format of a report: written, read back, damaged, with failing allocations. */
 #include "tests/support/nested_forms.h"
 #include "tests/support/nested_model.h"
 #include "tests/support/text_sink.h"
@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A report, and what it was made of: the model's bytes are the builder's, and the report still needs them for their
- * hash. */
+/* A report, and its source: the model's bytes belong to the builder, and the report still needs them for their hash. */
 typedef struct deep {
     model_run run;
     prony_report *report;
@@ -114,7 +113,7 @@ static void take_most(prony_report *report, const char *name)
     report->nested_layers[found].share = 2;
 }
 
-/* The first screen shows what takes most of an If that dominates, and how often it ran. */
+/* The first screen shows the most expensive part of an If that dominates, and its number of executions. */
 static void the_first_screen_says_what_dominates(void **state)
 {
     (void)state;
@@ -197,7 +196,7 @@ static void damage_is_refused(void **state)
     deep_close(&d);
 }
 
-/* Whatever is taken for a report is written in every form. */
+/* Writes every document that loads as a report in every format. */
 static void changed_digits_are_harmless(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Models whose shapes depend on data, run again and again with other data: nothing of an earlier run may show. */
+/* Models with data-dependent shapes, run repeatedly with other data: no value of an earlier run may show. */
 #include "tests/support/model_builder.h"
 #include "prony_report.h"
 
@@ -36,7 +36,7 @@ static const prony_value *run(prony_session *session, const char *const *names, 
     return out;
 }
 
-/* The rows that are kept become the right operand of a product, which kernels like to pack. */
+/* The retained rows become the right operand of a product, which kernels like to pack. */
 static void test_product_of_selected_rows(void **state)
 {
     (void)state;

@@ -228,7 +228,7 @@ static void session_options_are_looked_at(void **state)
     prony_model_release(model);
 }
 
-/* ---- what a custom operator gives back ---- */
+/* ---- results of a custom operator ---- */
 
 static int misdeed;
 

@@ -1,4 +1,4 @@
-/* prony_batcher: many threads, combined runs, errors that meet one request alone, closing, and the sizes of batches.
+/* prony_batcher: many threads, combined runs, errors of a single request, closing, and the sizes of batches.
  * ThreadSanitizer runs this too. */
 #include "base/memory/alloc.h"
 #include "engine/session/batcher.h"
@@ -163,7 +163,7 @@ typedef struct record {
 typedef struct ticket {
     record *to;
     int number;
-    int64_t index; /* what the request holds, and the value around it */
+    int64_t index; /* the bytes of the request, and the value around them */
     prony_value value;
 } ticket;
 
@@ -198,7 +198,7 @@ static void wait_for(record *r, int count)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* y = table[x], rows of two; fails for an index outside of 0 … 3. */
+/* y = table[x], rows of two; fails for an index outside 0 … 3. */
 static model_builder *lookup_model(const char *rows)
 {
     static const float table[4][2] = {{0, 1}, {10, 11}, {20, 21}, {30, 31}};
@@ -227,8 +227,7 @@ static void submit_index(prony_batcher *batcher, ticket *t, record *to, int numb
     if (try_index(batcher, t, to, number, index, &error) != PRONY_OK) fail_msg("%s", error.message);
 }
 
-/* Four requests one by one, of which the first would be served alone if the window were over, then three that closing
- * serves. */
+/* Four requests one by one; without the window the first would run alone. Then three that closing serves. */
 static void fill_a_window_of(int64_t max_wait_ns)
 {
     model_builder *m = lookup_model("N");

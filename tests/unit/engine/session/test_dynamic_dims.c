@@ -1,6 +1,5 @@
-/* One plan for the largest of dimensions that change from run to run: the same results as sessions of their own for
- * each extent, bound and planned once, with the same fused operators; and what happens where the model does not let
- * it. */
+/* One plan for the largest of dimensions that change from run to run: the same results as a separate session for
+ * each size, one bind and plan, the same fused operators; and models that do not allow it. */
 #include "base/memory/alloc.h"
 #include "base/shape.h"
 #include "engine/session/session.h"
@@ -171,7 +170,7 @@ static const void *tokens(model_builder *m, size_t *size)
     return mb_finish(m, size);
 }
 
-/* Another operator beyond 20 rows: a condition that follows from the extent. */
+/* Another operator beyond 20 rows: a condition that depends on the size. */
 static const void *branches(model_builder *m, size_t *size)
 {
     mb_input(m, "x", PRONY_FLOAT32, "rows,8");
@@ -245,7 +244,7 @@ static prony_session *open_session(prony_model *model, const char *dim, int64_t 
     return session;
 }
 
-/* Every input with `extent` where the model leaves it free. */
+/* Every input with size `extent` for its free dimensions. */
 static prony_status set_inputs(prony_session *session, const prony_model *model, int64_t extent, prony_error *error)
 {
     for (size_t i = 0; i < prony_model_input_count(model); i++) {
@@ -285,7 +284,7 @@ static void check_same(const prony_session *a, const prony_session *b, const pro
     }
 }
 
-/* Runs at every extent of the list, and holds the outputs and the operators against a session of its own. */
+/* Runs at every size of the list, and compares outputs and operators with a separate session. */
 static prony_preparations run_all(maker make, const char *dim, int64_t most, const int64_t *extents, bool no_rewrites)
 {
     prony_error error = {0};
@@ -384,7 +383,7 @@ static void test_rewritten(void **state)
     mb_free(m);
 }
 
-/* A branch that the extent chose: extents that choose another one have plans of their own. */
+/* A branch that depends on the size: sizes that choose another branch have plans of their own. */
 static void test_branches(void **state)
 {
     (void)state;
@@ -394,7 +393,7 @@ static void test_branches(void **state)
     assert_int_equal(made.bound, 3);         /* for them, for 3, for 20 */
 }
 
-/* If extents to bind at do not fit the model, others are tried. */
+/* If the model rejects the sizes chosen for binding, others are tried. */
 static void test_multiples(void **state)
 {
     (void)state;
@@ -410,11 +409,11 @@ static void test_equal_no_more(void **state)
     static const int64_t extents[] = {40, 64, 50, 51, 3, 0};
     const prony_preparations made = run_all(cut, "rows", 96, extents, false);
     assert_int_equal(made.bound, 3);         /* for up to 50, for 64, for 51 */
-    assert_int_equal(made.planned, 4);       /* as 96 does not fit, there is room for 40, and then for 50 */
+    assert_int_equal(made.planned, 4);       /* 96 does not fit; 40 does, and then 50 */
     assert_int_equal(made.respecialized, 1); /* 3 */
 }
 
-/* An extent of 0, and a dimension that changes without being named. */
+/* A size of 0, and a dimension that changes without being named. */
 static void test_others(void **state)
 {
     (void)state;
@@ -513,7 +512,7 @@ static void test_options(void **state)
     mb_free(m);
 }
 
-/* Allocation n fails while extents change: the run says so, and the next one is right. */
+/* Allocation n fails while sizes change: the run says so, and the next one is right. */
 static void test_faults(void **state)
 {
     (void)state;

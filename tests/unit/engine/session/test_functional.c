@@ -1,5 +1,4 @@
-/* One call per question: figures, rows, and what they refuse. The model is the digits network, and one with a
- * BatchNorm. */
+/* One call per question: values, rows, and refusals. The models are the digits network, and one with a BatchNorm. */
 #include "model_builder.h"
 
 #include "base/memory/alloc.h"
@@ -273,7 +272,7 @@ static void test_times(void **state)
     mb_free(m);
 }
 
-/* A measurement of half a second shows every usable processor at work or not, in intervals that follow one another. */
+/* A measurement of half a second shows every usable processor as busy or idle, in consecutive intervals. */
 static void test_cores(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Affinity lists: the order of processors from made-up /sys trees, cpusets from made-up groups, and where the threads
- * of a session really run. */
+/* Affinity lists: the order of processors from simulated /sys trees, cpusets from simulated groups, and the real
+ * affinity of a session's threads. */
 #define _GNU_SOURCE
 #include "base/os/cgroup.h"
 #include "base/cpu/machine.h"
@@ -182,7 +182,7 @@ typedef struct seen {
     prn_cpu_mask masks[2];
 } seen;
 
-/* Each of two tasks waits for the other, so two threads are at it. */
+/* Each of two tasks waits for the other, so two threads take part. */
 static void look(void *argument, int64_t task)
 {
     seen *s = argument;
@@ -220,7 +220,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     snprintf(list, sizeof list, "%d", second);
     assert_int_equal(prn_placement_create(&one, list, &error), PRONY_OK);
     placement->threads = one->threads = 2;
-    look_at_both(&s); /* the thread pool is there before it is placed */
+    look_at_both(&s); /* the thread pool exists before its affinity is set */
 
     prn_pin_begin(&outer, placement);
     look_at_both(&s);
@@ -242,7 +242,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     assert_memory_equal(&before, &after, sizeof before);
     assert_null(prn_placement_current());
 
-    prn_pin_begin(&outer, NULL); /* a session without a list: workers go where the caller may */
+    prn_pin_begin(&outer, NULL); /* a session without a list: workers may use the caller's processors */
     look_at_both(&s);
     assert_memory_equal(&s.masks[0], &before, sizeof before);
     assert_memory_equal(&s.masks[1], &before, sizeof before);
@@ -253,7 +253,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     assert_int_equal(prn_cpu_mask_count(&s.masks[0]) + prn_cpu_mask_count(&s.masks[1]), 2);
     assert_false(is_only(&s.masks[0], first_cpu(&s.masks[1])));
     prn_pin_end(&outer);
-    placement->first = 1; /* of a session that shares its list: not enough processors are left for two */
+    placement->first = 1; /* sessions that share a list: too few processors are left for two */
     prn_cpu_mask mask;
     prn_placement_mask(placement, 0, &mask);
     assert_int_equal(prn_cpu_mask_count(&mask), 2);

@@ -16,7 +16,7 @@
 
 enum { MOST = 4, RANDOM_MODELS = 250 };
 
-/* Inputs are bound already, or generated. Returns false where there is nothing to compare with. */
+/* Inputs are already bound, or generated. Returns false without a result to compare with. */
 static bool run_whole(prony_model *model, const prony_session_options *options, prony_session **session,
                       prony_error *error)
 {
@@ -309,7 +309,7 @@ static void refusals(void **state)
     assert_null(plan);
 }
 
-/* Measured times move the cut: a layer that takes nearly everything has a stage of its own. */
+/* Measured times move the cut: a layer with nearly all of the time gets its own stage. */
 static void balance(void **state)
 {
     (void)state;

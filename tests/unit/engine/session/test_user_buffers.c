@@ -1,4 +1,4 @@
-/* Inputs and outputs that lie in the caller's bytes: read and made in place where they can be, right everywhere. */
+/* Inputs and outputs in the caller's bytes: read and written in place if possible, right in every case. */
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 enum { N = 12 };
 
-/* y = Relu(x * 2), v = x as it is (a view), w = the places of what is not zero (its shape is the data's) */
+/* y = Relu(x * 2), v = x itself (a view), w = the positions of nonzero elements (a data-dependent shape) */
 static model_builder *three_outputs(void)
 {
     static const float two[1] = {2};
@@ -54,8 +54,8 @@ static void check(model_run *r, const float *x, const float *y, const float *v, 
     }
 }
 
-/* An output may take the place of the input that it is made of; two outputs may not share bytes, nor an output that is
- * the input itself. */
+/* An output may take the bytes of the input that it is computed from. Two outputs may not share bytes, and an output
+ * that is the input itself may not either. */
 static void bytes_that_are_bound_twice(void **state)
 {
     (void)state;
@@ -131,7 +131,8 @@ static void odd_addresses_are_copied(void **state)
     mr_close(&r);
 }
 
-/* Bound, set, bound elsewhere, given up; another shape meanwhile. Buffers bound before are neither read nor written. */
+/* Bound, set, bound elsewhere, released, with another shape meanwhile. Runs neither read nor write buffers that were
+ * bound before. */
 static void bindings_change(void **state)
 {
     (void)state;
