@@ -12,7 +12,7 @@ typedef struct prn_literal_texts {
     bool no_memory;
 } prn_literal_texts;
 
-/* Appends the string whose quote `text` begins with. The text behind it; NULL: it is no string, or no memory. */
+/* Appends the quoted string at `text`. Returns the text behind it; NULL: not a string, or out of memory. */
 const char *prn_literal_text_read(prn_literal_texts *texts, const char *text);
 /* Makes *out a string tensor of the shape; a single string fills any shape, others are one per element. */
 PRN_MUST_USE prony_status prn_literal_text_tensor(prony_value *out, const prn_literal_texts *texts,

@@ -184,9 +184,9 @@ uint64_t given_memory_limit(const options *o);
 const prony_image_options *image_options(const options *o);
 /* Loads a model as options say. */
 prony_status load_model(const options *o, prony_model **model, const char *path, prony_error *error);
-/* Whether o->precision wants a quantized model and this one is none. */
+/* Returns true if o->precision needs a quantized model and this one is not quantized. */
 bool wants_codes(const options *o, const prony_model *model);
-/* Where the ranges of --calibrate are kept; the caller frees it. NULL: out of memory. */
+/* The file for the ranges of --calibrate; the caller frees it. NULL: out of memory. */
 char *calibration_path(const options *o);
 /* The quantized form of a model, as the options say. */
 int quantize_model(const options *o, prony_model *model, prony_model **out);
@@ -202,9 +202,9 @@ int write_report(const options *o, prony_report *report);
 /* --count, into the report. */
 int apply_count(const options *o, prony_report *report);
 prony_write_options write_options(const options *o);
-/* Whether a form other than text goes to stdout. */
+/* Returns true if a format other than text goes to stdout. */
 bool stdout_taken(const options *o);
-/* Whether one of the forms shows the arena's events. */
+/* Returns true if a requested format shows the arena's events. */
 bool forms_need_events(const options *o);
 /* The forms that options name, each to its file; a file appears whole or not at all. */
 int write_forms(const options *o, const prony_report *report);

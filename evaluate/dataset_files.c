@@ -1,5 +1,5 @@
-/* Datasets of files with one sample each: folders per class, or a list of files and labels. What a sample is, is found
- * out when it is used; names and labels are settled here. */
+/* Datasets of files with one sample each: folders per class, or a list of files and labels. A sample is
+ * read when it is used; names and labels are resolved here. */
 #include "evaluate/dataset.h"
 
 #include "base/os/folder.h"

@@ -25,7 +25,7 @@ typedef struct evaluation {
     int64_t done;           /* samples */
     int64_t right[2];       /* label is the best one, is among the best five */
     int64_t classes;        /* 0: not known yet */
-    bool by_class;          /* the output is the class itself: there is no top five */
+    bool by_class;          /* the output is the class itself, without a top five */
     const prony_value **outputs;
     prony_value *views;
     size_t output_count;

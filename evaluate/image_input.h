@@ -1,4 +1,4 @@
-/* What image functions share with datasets. */
+/* Functions that images share with datasets. */
 #ifndef PRN_EVALUATE_IMAGE_INPUT_H
 #define PRN_EVALUATE_IMAGE_INPUT_H
 

@@ -149,7 +149,7 @@ typedef struct prony_advice {
     char gain_text[96];
 } prony_advice;
 /* Proposed changes, each with its measured or computed reason. `variants` are reports of the same model with another
- * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them there is no advice on batch and threads. At least one row per topic; those that apply come first. */
+ * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them the advice omits batch and threads. At least one row per topic; those that apply come first. */
 PRONY_API PRONY_MUST_USE prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
                                                       const prony_report *const *variants, size_t variant_count,
                                                       prony_error *error);

@@ -1,6 +1,6 @@
 /* One row's work done by another row: a node of the caller's making, whose attributes the other row parses and checks
- * and whose kernel is chosen as the plan chooses. Whoever delegates keeps the prn_delegate in its prepared state, so
- * that what was prepared is what runs.
+ * and whose kernel is chosen as the plan chooses. The caller keeps the prn_delegate in its prepared state, so
+ * that the prepared node is the one that runs.
  *
  *   usable, layouts:  open, kernel
  *   prepare:          open, kernel, prepare       run: run       release: release */
@@ -25,7 +25,7 @@ extern const prn_kernel prn_like_native, prn_like_reference;
  * and state become the other row's. It points into *to. `opset` is that of the row, not the node's. */
 prony_status prn_delegate_open(prn_delegate *to, prony_context *context, const char *domain, const char *name,
                                int64_t opset);
-/* Chooses to->kernel by prn_op_kernel. False: there is none. */
+/* Chooses to->kernel by prn_op_kernel. False: no kernel fits. */
 bool prn_delegate_kernel(prn_delegate *to, const prony_context *context, bool plain_only, const prn_kernel *like);
 /* Scratch of to->prepared.scratch_bytes bytes is the caller's to provide. After a failure there is nothing to
  * release. */

@@ -22,7 +22,7 @@ static const prn_op *const families[] = {
 #undef PRN_OPS
     NULL};
 
-/* The row behind `row` (NULL: the first); NULL: there is none. */
+/* The row after `row` (NULL: the first); NULL: the end. */
 static const prn_op *next_row(const prn_op *const **family, const prn_op *row)
 {
     if (row && row[1].name) return row + 1;

@@ -182,7 +182,7 @@ typedef enum prn_stays_in_fp32 {
                             alike */
     PRN_STAYS_VARIABLE,  /* neither operand is a constant matrix */
     PRN_STAYS_SMALL,     /* too little to gain */
-    PRN_STAYS_KIND       /* there is no kernel of its kind in it, or none that is faster on this processor */
+    PRN_STAYS_KIND       /* this build lacks a kernel of its kind, or a faster one for this processor */
 } prn_stays_in_fp32;
 
 /* ---- kernels
@@ -304,7 +304,7 @@ typedef struct prn_op {
                              between are told apart by node->opset */
     prn_arity inputs, outputs; /* outputs [{0, 0}]: one; prn_op_outputs reads them */
     unsigned flags;
-    uint32_t non_weight_inputs; /* bit i: a constant there is no parameter (running statistics, ratios, bounds,
+    uint32_t non_weight_inputs; /* bit i: a constant input i is not a parameter (running statistics, ratios, bounds,
                                    paddings) */
     const prn_param *params;    /* ends with a NULL name */
     size_t params_bytes;
@@ -331,13 +331,13 @@ static inline prn_arity prn_op_outputs(const prn_op *op)
 {
     return op->outputs.most ? op->outputs : (prn_arity){1, 1};
 }
-/* The row's `variant`. Whoever calls another row's functions puts that row's into `user`. */
+/* The row's `variant`. A caller of another row's functions puts that row's variant into `user`. */
 static inline const void *prn_variant(const prony_context *context)
 {
     return context->user;
 }
 
-/* Refuses an input that is no tensor. */
+/* Refuses an input that is not a tensor. */
 prony_status prn_check_tensor(const prony_context *context, size_t input);
 
 /* No arithmetic: leaves the counts at zero (bytes and parameters are filled by the general rule). */
@@ -373,7 +373,7 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 
 /* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable.
  * plain_only: and that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout,
- * place and, where it has one, name are that kernel's (NULL: any). NULL: there is none. */
+ * place and, if it has one, name are that kernel's (NULL: any). Returns NULL if no kernel fits. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only,
                                 const prn_kernel *like);
 
@@ -412,7 +412,7 @@ prony_status prn_check_type(const prony_context *context, size_t input, uint32_t
 prony_status prn_check_rank(const prony_context *context, size_t input, int min_rank, int max_rank);
 
 /* For a kernel's prepare: what it has read of the node, kept for its runs as their state. A copy, which `.release =
- * prn_free` gives back. Pointers to values or their bytes are no part of it: a run takes those from its own context. */
+ * prn_free` gives back. It excludes pointers to values or their bytes: a run takes those from its own context. */
 prony_status prn_prepared_keep(const prony_context *context, const void *problem, size_t bytes, prn_prepared *out);
 
 /* Reads a constant int32/int64 tensor input into `out` (at most `capacity`). *known is false while its data is not

@@ -33,7 +33,7 @@ void prn_calibration_sort(prony_calibration *calibration);
 PRN_MUST_USE prony_status prn_calibration_check(const prony_calibration *calibration, const prony_model *model,
                                                 prony_error *error);
 
-/* What is seen of one value. */
+/* The observations of one value. */
 typedef struct prn_observed {
     double low, high;
     uint64_t *bins; /* PRN_OBSERVED_BINS of sizes up to `top`; NULL: min-max */

@@ -2,7 +2,7 @@
  *        w codes ── DequantizeLinear ────────Conv ── Relu ── QuantizeLinear ── DequantizeLinear ── y
  *        b codes ── DequantizeLinear ──────────┘
  *
- * A value keeps its name for whoever reads it: what a quantized node makes is called y once it was stored, and what it
+ * A value keeps its name for its readers: what a quantized node makes is called y once it was stored, and what it
  * was before has a new name. Of a value that floats make, quantized nodes alone read the stored form.
  *
  * Without calibration a product of matrices becomes DynamicQuantizeMatMul of com.microsoft, which finds the range of x

@@ -17,7 +17,7 @@ enum {
 /* `seconds`, or what --timeout says. */
 double cluster_limit(const options *o, double seconds);
 
-/* Whether SIGUSR1 came, which Slurm sends before the time of a job is up (--signal=USR1@60). prony_mpi.c */
+/* Returns true after SIGUSR1, which Slurm sends before a job's time ends (--signal=USR1@60). prony_mpi.c */
 bool cluster_warned(void);
 
 /* ---- hello.c ---- */
@@ -41,7 +41,7 @@ int hello_check(const options *o, const hello *list, int count);
 
 /* ---- the two kinds of ranks ---- */
 
-/* Whether all ranks end together, by MPI_Finalize; else the rank ends at once. */
+/* Runs rank 0. *together: all ranks end by MPI_Finalize; false: the rank ends at once. */
 int coordinator_run(const options *o, bool *together);
 int agent_run(const options *o, bool *together);
 

@@ -122,7 +122,7 @@ static bool host_is_busy(const coordinator *c, int of)
     return false;
 }
 
-/* Of the ranks of an idle host, the one whose next block comes first in the plan; -1: there is none. */
+/* Of the ranks on idle hosts, the one with the earliest next block of the plan; -1: no such rank. */
 static int choose_rank(const coordinator *c, prony_study_task *task)
 {
     size_t first = 0;

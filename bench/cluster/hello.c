@@ -1,4 +1,4 @@
-/* What a rank says of itself before anything is measured. Ranks of one study have the same program and the same model,
+/* The self-description of a rank before the measurement. Ranks of one study have the same program and the same model,
  * byte for byte: hashes of the files are compared, since versions do not tell two builds apart. */
 #include "bench/cluster/cluster.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* FNV-1a, 64 bits: tells files apart, and is no protection against a forger. 0: the file cannot be read. */
+/* FNV-1a, 64 bits: distinguishes files, but does not resist forgery. 0: the file cannot be read. */
 static int64_t hash_file(const char *path)
 {
     uint64_t hash = 0xcbf29ce484222325u;

@@ -7,9 +7,9 @@
 /* Takes a task over: number of replicas, number of words, the words, and the limit in milliseconds. False: out of
  * memory, or no thread. */
 bool runner_start(message *task);
-/* Whether a process is running, or its result was not taken yet. */
+/* Returns true while a process runs, or its result waits. */
 bool runner_busy(void);
-/* The result, once the process has ended: `result` is then a message for TAG_RESULT. False: there is none. */
+/* The result, once the process has ended: `result` is then a message for TAG_RESULT. False: no result yet. */
 bool runner_result(message *result);
 
 /* Ends the process that runs, and waits for that. */

@@ -1,4 +1,4 @@
-/* How much memory the command may take: as asked for, or what is available here less a margin. */
+/* The command's memory limit: the requested one, or the available memory less a margin. */
 #include "bench/options/option_table.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ uint64_t given_memory_limit(const options *o)
     return o->limits.memory_limit && parse_bytes(o->limits.memory_limit, &bytes) ? bytes : 0;
 }
 
-/* What a process of its own may leave to others: libraries, stacks and what the accounting does not see. */
+/* The default limit. The margin is for libraries, stacks and memory outside the accounting. */
 static uint64_t usual_limit(void)
 {
     uint64_t available = prony_memory_available(), margin = available / 16;

@@ -36,7 +36,7 @@ static bool counts(const prn_mha_node *n, int64_t b, int64_t s, int64_t t)
     return begun && t < at[b];
 }
 
-/* Extents of the mask that is handed on; rank 0: there is none. */
+/* Shape of the mask for prony::Attention; rank 0: no mask. */
 static prony_shape mask_shape(const prn_mha_node *n)
 {
     const bool causal = n->params->unidirectional != 0, per_query = n->padding && n->padding->shape.rank == 3;
@@ -213,7 +213,7 @@ static prony_status contrib_attention_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-/* The product of Attention; no data where there is none yet. */
+/* The projection of Attention, without data if the context has none yet. */
 static prn_matmul_desc projection(const prony_context *context, const prn_mha_node *n, float *to)
 {
     const prony_value *x = context->inputs[PRN_MHA_INPUT], *bias = prn_input(context, PRN_MHA_BIAS);
@@ -347,7 +347,7 @@ static const float *contrib_attention_lay_rows(const prony_context *context, con
     return to;
 }
 
-/* There is no scratch where none was asked for. */
+/* Returns NULL if the node has no scratch. */
 static void *contrib_attention_place(const prony_context *context, size_t offset)
 {
     return context->scratch ? (char *)context->scratch + offset : NULL;

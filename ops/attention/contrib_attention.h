@@ -23,7 +23,7 @@ typedef struct prn_mha_rows {
     int64_t batch, row, head;
     int64_t length, depth; /* L, D */
     bool biased;           /* [N, D] is added on the way: */
-    const float *bias;     /* or NULL while there is no data */
+    const float *bias;     /* or NULL before data exists */
     bool settled;          /* [B, N, T, D] already */
 } prn_mha_rows;
 
@@ -33,7 +33,7 @@ typedef struct prn_mha_node {
     prn_mha_rows q, k, v;
     const prony_value *past_k, *past_v; /* data of [B, N, past, D]; Attention: both in one */
     bool k_given_out, v_given_out;      /* keys and values are laid out in an output */
-    float *present_k, *present_v;       /* its data, or NULL while there is none */
+    float *present_k, *present_v;       /* its data, or NULL before it exists */
     bool joined;                        /* keys and values go to [B, N, T, D] */
     const prony_value *padding, *added; /* which keys count; an additive [B|1, N|1, S, T] */
     int64_t projected;                  /* Attention: columns of the product, otherwise 0 */

@@ -118,7 +118,7 @@ enum { ADDED = 3 }; /* FusedConv's Z */
 typedef struct fused_kind {
     const char *base; /* the operator that does the work */
     uint32_t types;   /* of its first input that are taken */
-    bool maps;        /* takes activations that are no post-operations */
+    bool maps;        /* takes activations other than post-operations */
 } fused_kind;
 
 /* The state that a kernel keeps from prepare to run. */

@@ -1,8 +1,8 @@
 /* com.microsoft MoE and QMoE: the tokens of one expert after the other go through its layers as matrix products.
  *
  * Constant weights are packed once: numbers for the product core, codes as stored weights
- * (ops/kernels/gemm/lowbit_weights.h). Invariant: what a token gets is added up in the order of the experts, whoever
- * computes it. */
+ * (ops/kernels/gemm/lowbit_weights.h). Invariant: a token's result is summed in the order of the experts, on any
+ * thread. */
 #include "ops/contrib/moe.h"
 
 #include "base/memory/alloc.h"
@@ -333,7 +333,7 @@ static prony_status moe_native_run(const prony_context *context)
     job.g = (float *)(void *)(scratch + space.g);
     job.y = (float *)(void *)(scratch + space.y);
     prn_parallel_items(context->threads, m->tokens, 64 * m->tokens * m->experts, route_tokens, &job);
-    if (prn_cancelled()) return PRONY_OK; /* what was not computed is no index */
+    if (prn_cancelled()) return PRONY_OK; /* entries not computed are not valid indices */
     sort_routes(&job);
     memset(context->outputs[0]->data, 0, prn_value_bytes(context->outputs[0]));
     for (int64_t e = 0; e < m->experts && !prn_cancelled(); e++) run_expert(&job, e);

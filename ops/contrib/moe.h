@@ -18,7 +18,7 @@ typedef struct prn_moe_params {
     const char *activation_type, *quant_type;
 } prn_moe_params;
 
-/* Which input is what; 0: there is none. Layers are W1, W2, W3. */
+/* Index of each input; 0: the node lacks it. Layers are W1, W2, W3. */
 typedef struct prn_moe_inputs {
     size_t weights[3], scales[3], biases[3], zeros[3], mix, unsupported; /* mix: router_weights; unsupported: the first
                                                                             refused */

@@ -11,8 +11,8 @@
  *        | . . . . . . . |        few sums in between are computed and dropped
  *
  * With strides there is a grid for every remainder of the taps' places, in which steps are of one position. So each tap
- * is a matrix of consecutive rows in every case. Where a strip is that of several tasks, for ranges of channels, it is
- * split ahead of them. Weights are in the order [32 output channels][32 input channels][tap], and stored as their
+ * is a matrix of consecutive rows in every case. A strip that several tasks share, for ranges of channels, is
+ * split before they start. Weights are in the order [32 output channels][32 input channels][tap], and stored as their
  * parts, as tiles read them; if one of them has no parts as float32, which each task splits step by step. Each thread
  * has working space of its own.
  *

@@ -25,7 +25,7 @@ typedef struct job {
     const prn_conv_bf16x3_plan *state;
     prony_context rest; /* for the post-operations that are not part of the sum */
     prn_post_ops rest_ops;
-    const float *x, *bias, *added; /* bias: zeros where there is none */
+    const float *x, *bias, *added; /* bias: zeros if the node has none */
     float low, high;               /* that sums are kept within */
     float *y;
     char *shared, *slots;

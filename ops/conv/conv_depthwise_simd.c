@@ -12,7 +12,7 @@
 #define NARROW_EDGE 4
 
 typedef struct taps {
-    int64_t first, end; /* rows of the window that are no padding */
+    int64_t first, end; /* rows of the window inside the image */
 } taps;
 
 static inline taps rows_inside(const prn_depthwise_row *row)

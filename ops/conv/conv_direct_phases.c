@@ -170,7 +170,7 @@ typedef struct weights {
     int64_t k_step, c_step;
 } weights;
 
-/* A unit of input channels from `from` on, for output channels [begin, end), of which there may be fewer. */
+/* A unit of input channels from `from` on, for output channels [begin, end), or fewer at the end. */
 static float *pack_unit(const weights *weights, const prn_direct_plan *plan, int64_t from, int64_t begin, int64_t end,
                         float *to)
 {

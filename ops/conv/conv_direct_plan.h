@@ -65,7 +65,7 @@ typedef struct prn_direct_plan {
     int16_t fresh[PRN_DIRECT_MOST_FRESH]; /* taps that read what no window of an earlier row or column has read */
     int64_t fresh_count;
     int64_t taps;
-    int32_t *steps; /* behind the taps: where each reads, in floats of a blocked image, where it is no padding */
+    int32_t *steps; /* behind the taps: inputs of the taps that are not padding, in floats of a blocked image */
     prn_direct_tap tap[];
 } prn_direct_plan;
 

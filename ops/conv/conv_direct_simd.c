@@ -58,7 +58,7 @@ static inline vec conv_direct_simd_bounded(mask where, vec yes, vec no)
 /* Zeros that are read as padding. */
 static const float padding[LANES];
 
-/* Without a branch: edges of small images are no pattern that a processor could foresee. */
+/* Without a branch: a processor cannot predict the edges of small images. */
 static inline __attribute__((always_inline)) const float *tap_input(const float *x, int32_t offset)
 {
     const float *at = (const float *)((uintptr_t)x + (uintptr_t)(uint32_t)offset * sizeof(float));

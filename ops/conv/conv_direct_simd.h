@@ -10,7 +10,7 @@
 
 /* One tile: some successive output positions, some channel blocks of `lanes` channels. Distances are in floats. */
 typedef struct prn_direct_tile {
-    const float *x;         /* the first input block's first position; of the tile where there are no offsets */
+    const float *x;         /* the first input block's first position; without offsets: of the tile */
     int64_t x_block;        /* between input blocks */
     const int32_t *offsets; /* [tap][position]: from the start of an input block, or PRN_DIRECT_PADDING; NULL: one tap,
                                and positions that follow each other */
@@ -48,7 +48,7 @@ enum { PRN_DIRECT_MOST_BLOCKS = 4, PRN_DIRECT_MOST_POSITIONS = 12, PRN_DIRECT_LI
 
 typedef struct prn_direct_simd {
     int64_t lanes; /* channels of a block */
-    /* Most of a tile with so many output blocks: where each position has an offset, and where there are none. */
+    /* Most of a tile with so many output blocks: with an offset per position, and without offsets. */
     int64_t positions[PRN_DIRECT_MOST_BLOCKS + 1], row_positions[PRN_DIRECT_MOST_BLOCKS + 1];
     /* tile[blocks][positions], both at least 1 */
     void (*tile[PRN_DIRECT_MOST_BLOCKS + 1][PRN_DIRECT_MOST_POSITIONS + 1])(const prn_direct_tile *tile);

@@ -10,7 +10,7 @@
  * in whole blocks: those that only fill one have filters of zeros. Of weights that convolutions of other extents read
  * as well the model keeps the direct kernel's form alone, from which each task transforms what it needs: else a
  * detector's heads, which read pyramids of images, would keep two or three times as many filters in as many forms.
- * Scratch is one slot [v][m] for each thread; whoever has a slot takes one task after the other (prn_parallel_slots),
+ * Scratch is one slot [v][m] for each thread; the thread of a slot takes one task after the other (prn_parallel_slots),
  * and keeps v while the batch is the same. A residual that comes first may lie in the output. Invariant: batches,
  * groups and the order of every sum depend on the problem alone, so a result's bits do not depend on who computed
  * it. */
@@ -393,7 +393,7 @@ static void conv_winograd_copy_rows(int64_t rows, int64_t floats, const float *f
     for (int64_t r = 0; r < rows; r++) memcpy(to + r * to_row, from + r * from_row, (size_t)floats * sizeof(float));
 }
 
-/* A tile that reaches over the edge of the output, of which there are `rows` and `columns`: through a copy. */
+/* A tile that crosses the output's edge, with `rows` and `columns` inside: through a copy. */
 static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, int64_t rows, int64_t columns)
 {
     const int64_t lanes = job->simd->lanes, row = job->cut->columns * lanes;
@@ -411,7 +411,7 @@ static void inverse_edge(const job *job, const prn_winograd_inverse *inverse, in
     conv_winograd_copy_rows(rows, columns * lanes, y[0][0], row, inverse->y, inverse->y_row);
 }
 
-/* `tiles` tiles of a row, of which there are `rows` and `columns` outputs. */
+/* `tiles` tiles of a row, which give `rows` by `columns` outputs. */
 static void inverse_tiles(const job *job, prn_winograd_inverse inverse, int64_t tiles, int64_t rows, int64_t columns)
 {
     const prn_winograd_tiling *cut = job->cut;

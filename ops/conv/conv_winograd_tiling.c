@@ -27,7 +27,7 @@ enum {
 
 /* Cycles, measured on Sapphire Rapids with AVX-512; AVX2 has about the same proportions. */
 static const double per_product = 0.63, per_line = 17.0, short_runs = 1.08;
-/* The factor for a product that runs in halves. Memory is no slower for it. */
+/* The factor for a product that runs in halves. Memory runs at the same speed. */
 static const double halves = 5.0 / 3.0;
 /* Cycles of a line where memory is quick, measured on Zen 5. */
 static const double per_quick_line = 9.0;
@@ -188,7 +188,7 @@ bool prn_winograd_tiling_best(const prn_conv *conv, const prn_winograd_simd *sim
     return true;
 }
 
-/* The part of an axis' taps that are no padding, where they lie so far apart that whole tiles of the direct kernel
+/* The share of an axis' taps that are not padding, if they lie so far apart that whole tiles of the direct kernel
  * leave the others out. */
 static double taps_inside(const prn_window *window, int axis)
 {

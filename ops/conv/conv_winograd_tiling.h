@@ -62,7 +62,7 @@ typedef enum prn_winograd_filters {
 void prn_winograd_tiling_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind, bool in_run,
                             prn_winograd_tiling *out);
 /* With those that take the least time of the ones that are exact enough. `weights`: floats of all the model's; of use
- * for PRN_WINOGRAD_EITHER. false: there are none. */
+ * for PRN_WINOGRAD_EITHER. false: no tiling fits. */
 bool prn_winograd_tiling_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters,
                               double weights, prn_winograd_tiling *out);
 /* The direct kernel's time, roughly, in the same cycles. */

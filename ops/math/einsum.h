@@ -25,7 +25,7 @@ typedef struct prn_einsum_space {
 prony_status prn_einsum_refuse(const prony_context *context, const char *what);
 /* Reads the node's equation; an error says what is wrong with it. */
 prony_status prn_einsum_space_of(const prony_context *context, prn_einsum_space *out);
-/* Operands 0 and 1 as a product, whichever of them gives the rows; no extent is 0. false: they are none. */
+/* Operands 0 and 1 as a product, whichever of them gives the rows; no extent is 0. false: not a product. */
 bool prn_einsum_product(const prn_einsum_space *space, prn_matmul_desc *out);
 
 /* einsum_f32_pairs: two operands after the other, through the scratch. */

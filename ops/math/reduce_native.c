@@ -86,7 +86,7 @@ static bool reduce_native_cancelled(const job *job, int64_t c)
     return job->row >= 1024 ? prn_cancelled() : prn_cancelled_at(c);
 }
 
-/* ---- integers in their own type, where a result is no wider than they are */
+/* ---- integers in their own type, for results of the same width */
 
 static bool stays_narrow(const prn_reduction *reduction, prn_row_op *op)
 {

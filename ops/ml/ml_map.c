@@ -1,7 +1,7 @@
 /* Keys and values: LabelEncoder, CategoryMapper, OneHotEncoder, ArrayFeatureExtractor, ZipMap, DictVectorizer.
  *
  * The list of keys is sorted once, when the plan is made (the kernel's state); a lookup is a binary search. Of equal
- * keys the first counts. Strings are passed on by reference: they belong to the model, or to whoever gave the input. */
+ * keys the first counts. Strings are passed on by reference: they belong to the model, or to the input's owner. */
 #include "ops/ml/ml.h"
 
 #include "base/memory/alloc.h"

@@ -21,7 +21,7 @@ typedef struct row_norm {
     int64_t rows, length;
     int64_t run, period;
     float epsilon;
-    bool spread; /* scale or bias is no vector of a row: they are read as these broadcast */
+    bool spread; /* scale or bias is not a vector of a row: it is read with broadcasting */
     prn_affine wide_scale, wide_bias;
 } row_norm;
 

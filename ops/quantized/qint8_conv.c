@@ -22,7 +22,7 @@ enum { SIGN = 128, TAPS = 4, MOST_TAPS = 1024, TASK_BYTES = 1 << 15 };
 typedef struct state {
     prn_int_conv conv;       /* the geometry; what it points at is not there any more */
     prn_qint8_gemm product;  /* without what a run brings */
-    const int8_t *depthwise; /* packed weights of a depthwise convolution; NULL: it is none */
+    const int8_t *depthwise; /* packed weights of a depthwise convolution; NULL: another convolution */
     int64_t taps;            /* of a depthwise convolution, padded to a multiple of 4 */
     int32_t *bias;
     float *scale;

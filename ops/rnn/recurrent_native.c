@@ -1,7 +1,7 @@
 /* The recurrence in float32. Time is cut into blocks: one product projects a block of inputs for the whole batch, then
  * each direction of each group of batch items walks the block by itself (recurrent_walk.c).
  *
- *   scratch: bias | projections of a block | gates | temp | h | c | W and R packed, where they are no constants
+ *   scratch: bias | projections of a block | gates | temp | h | c | W and R packed, unless constant
  *
  * The state belongs to one plan step and is read-only. Invariant: blocks and groups depend on shapes alone. */
 #include "base/integers.h"

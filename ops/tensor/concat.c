@@ -352,7 +352,7 @@ static int split_axis(const prony_context *context)
     return (int)(axis < 0 ? axis + context->inputs[0]->shape.rank : axis);
 }
 
-/* Extent of output k along the axis, which may be an output that nobody asked for. */
+/* Extent of output k along the axis. The output itself may be omitted. */
 static int64_t split_extent(const prony_context *context, size_t k)
 {
     const split_params *params = context->params;
@@ -408,7 +408,7 @@ static bool split_split_alias(const prony_context *context, size_t output, uint6
 {
     const prony_value *in = context->inputs[0];
     const int axis = split_axis(context);
-    prony_shape before = in->shape, shape = in->shape; /* an output's but for the axis; some outputs nobody asked for */
+    prony_shape before = in->shape, shape = in->shape; /* an output's, except along the axis; outputs may be omitted */
     if (output > 0) before.dim[axis] = split_extent(context, output - 1);
     shape.dim[axis] = split_extent(context, output);
     return follows(in, output > 0 ? &before : NULL, &shape, axis, output + 1 == context->output_count, offset_bytes);

@@ -160,7 +160,7 @@ static void move_positions(void *argument, int64_t task)
                   begin = task % pieces * BESIDE_POSITIONS;
     const int64_t block = prn_layout_block(job->from == PRN_NHWC ? job->to : job->from);
     const place from = reorder_find(job, job->from, n, 0), to = reorder_find(job, job->to, n, 0);
-    const int64_t planes = job->spatial * block; /* from a block to the next where it is no neighbour */
+    const int64_t planes = job->spatial * block; /* from a block to the next, if not adjacent */
     reorder_simd_table()->move_blocks((const float *)job->x + from.start + begin * from.position, from.position,
                                       job->from == PRN_NHWC ? block : planes,
                                       (float *)job->y + to.start + begin * to.position, to.position,

@@ -255,7 +255,7 @@ static prony_status slice_reference(const prony_context *context)
     return slice_run(context, prn_copy_reference);
 }
 
-/* The window's bounds are no data to be read twice over; what is read of the tensor is what is written. */
+/* The window's bounds do not count as data. The bytes read from the tensor equal the bytes written. */
 static prony_status slice_cost(const prony_context *context, prony_cost *cost)
 {
     const prony_value *in = context->inputs[0], *out = prn_output(context, 0);

@@ -3,7 +3,7 @@
  * Supported: literals, escapes (\n \t \r \f \v \a \xHH \x{H..} \0oo, \Q..\E, and any escaped punctuation), `.`, classes
  * [a-z] [^a-z] with \d \D \w \W \s \S and [:alpha:] and its like in them, ^ $ \A \z \b \B, groups ( ) (?: ) (?P<name>
  * ), flags (?i) (?s) (?m) also for one group, | and the repetitions * + ? {m} {m,} {m,n}, greedy or not (a whole match
- * does not tell). Text is UTF-8; a byte that is none stands for itself. Refused by name: back references and
+ * does not tell). Text is UTF-8; a byte outside UTF-8 stands for itself. Refused by name: back references and
  * look-around, which RE2 has not either, and Unicode classes \p, which it has.
  *
  * A pattern becomes a program whose states are followed all at once: the time is text times program, whatever the

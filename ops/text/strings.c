@@ -1,6 +1,6 @@
 /* Operators that compose strings: StringNormalizer, StringConcat, StringSplit; and RegexFullMatch, which reads them.
  *
- * An element is a prony_string whose bytes belong to somebody who outlives the run's values: the model, the session's
+ * An element is a prony_string whose bytes have an owner that outlives the run's values: the model, the session's
  * inputs, or the text that operators take from the host for what they compose. Elements that stay as they are, and
  * parts of them, share their bytes. */
 #define _GNU_SOURCE

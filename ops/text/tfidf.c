@@ -261,7 +261,7 @@ static prony_status tfidf_run(const prony_context *context)
     return PRONY_OK;
 }
 
-/* Counting is no arithmetic on data; a weighted count is one product. */
+/* Counting does not count as arithmetic on data; a weighted count is one product. */
 static prony_status tfidf_cost(const prony_context *context, prony_cost *cost)
 {
     const tfidf_params *params = context->params;

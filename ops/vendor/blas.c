@@ -2,7 +2,7 @@
  *
  * While it is loaded, and whenever another thread begins to call it, OpenBLAS maps buffers of 128 MiB and tries for
  * ever where the system gives none. So it is left alone where address space is bounded below ample_bytes() (`ulimit
- * -v`, `ulimit -d`, a kernel that does not overcommit), and whoever has no product of float64 never meets it.
+ * -v`, `ulimit -d`, a kernel that does not overcommit), and processes without a float64 product never load it.
  *
  * Invariant: OpenBLAS never forks. Its OpenMP build runs serially where the calling thread's thread pool size is one,
  * which is set around each call and restored. Tiles are cut by shape alone, so the thread pool that works on them

@@ -4,7 +4,7 @@
  *     scratch = [thinned input][working space of each piece][copy of a residual that lies in the output]
  *
  * oneDNN's own threads would share each primitive evenly and wait for the slowest; tasks are claimed as threads get to
- * them. Where one would take long it is many (dnnl_tiled.c). Primitives, memory objects and the stream belong to the
+ * them. A long call is split into many (dnnl_tiled.c). Primitives, memory objects and the stream belong to the
  * plan step (conv_state); a task touches only its own piece's objects. Packed weights, one run of bytes for each piece
  * of the channels, and the bias belong to the model.
  *
@@ -492,7 +492,7 @@ prony_status prn_dnnl_conv_run(const prony_context *context)
 {
     conv_state *state = context->state;
     job job = {.state = state, .x = context->inputs[0]->data, .y = context->outputs[0]->data};
-    static char nothing; /* where there is no working space, offsets of 0 from something */
+    static char nothing; /* base of zero offsets if the step has no scratch */
     job.scratch = context->scratch ? context->scratch : &nothing;
     place_residuals(context, &job);
     if (state->thinned) {

@@ -28,8 +28,8 @@ typedef struct prn_dnnl_problem {
                                 piece */
 } prn_dnnl_problem;
 
-/* The problem of a Conv with constant weights, and the descriptors of `piece` and `last` (NULL if there is none), to be
- * destroyed by the caller; those of the tiles of shape 0 if there are tiles. false: none that oneDNN may do here. */
+/* The problem of a Conv with constant weights, and the descriptors of `piece` and `last` (or NULL), which the caller
+ * destroys; those of the tiles of shape 0 if there are tiles. false: none that oneDNN may do here. */
 bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *problem, dnnl_primitive_desc_t desc[2]);
 void prn_dnnl_problem_drop(dnnl_primitive_desc_t desc[2]);
 /* The descriptor of a piece of the image that `window` sees; NULL: none that may be used. */

@@ -168,7 +168,7 @@ typedef struct tiled_job {
     const prn_dnnl_places *places;
 } tiled_job;
 
-/* Runs one tile in its lane's room: boxes that are no contiguous run are copied in before and out after. Tiles write
+/* Runs one tile in its lane's room: boxes that are not contiguous are copied in before and out after. Tiles write
  * disjoint outputs. */
 static dnnl_status_t dnnl_tiled_run_tile(const tiled_job *job, int64_t lane, int64_t item)
 {

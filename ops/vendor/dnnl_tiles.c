@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* A call that is expected to take longer than LONG_SECONDS is cut into such of SHORT_SECONDS: nobody can leave it.
+/* A call expected to exceed LONG_SECONDS is cut into calls of SHORT_SECONDS, because oneDNN's call cannot be cancelled.
  * Rates of one thread of a slow machine, where a page of the output may be touched for the first time, and has to be
  * cleared by the system. */
 #define LONG_SECONDS 0.075

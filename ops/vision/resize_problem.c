@@ -317,7 +317,7 @@ static double resize_problem_rounded(const prn_resize *resize, const prn_resize_
     return x;
 }
 
-/* NaN (a region that is none) goes to the first entry. */
+/* NaN (an invalid region) goes to the first entry. */
 static int64_t clamp_index(double x, int64_t extent)
 {
     if (!(x > 0.0)) return 0;

@@ -93,7 +93,7 @@ class Tree:
                     wrong(f"there is no file {name}")
             for name in FOLDER.findall(line):
                 if name[:-1] not in self.folder_names | EXAMPLES:
-                    wrong(f"there is no folder {name}")
+                    wrong(f"unknown folder {name}")
             for name in WORD.findall(line):
                 if name not in self.words | EXAMPLES:
                     wrong(f"nothing is called {name}")
@@ -111,7 +111,7 @@ class Tree:
         unknown = used = set(PUBLIC.findall(code))
         for name in headers:
             if "include/" + name not in self.files:
-                problems.append(f"{page}: there is no header {name}")
+                problems.append(f"{page}: unknown header {name}")
                 return
             own, borrowed = self.declared(name)
             unknown = unknown - own - borrowed

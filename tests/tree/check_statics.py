@@ -17,7 +17,7 @@ ALLOWED = {
 }
 COMMENTS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 MACROS = re.compile(r"^[ \t]*#(?:.*\\\n)*.*$", re.MULTILINE)
-# A definition begins at a line's start, and its body's brace stands alone on a line. An attribute's double parentheses are no parameters.
+# A definition begins at a line's start, and its body's brace stands alone on a line. An attribute's double parentheses are not parameters.
 DEFINITION = re.compile(r"^[A-Za-z_][^;{}=]*?\b([a-z]\w*)\((?!\()(?:[^()]|\([^()]*\))*\)\s*\n\{", re.MULTILINE)
 PICKED = re.compile(r"^PRN_SIMD_PICK(?:_DOT)?\([^)]*?(\w+)\)", re.MULTILINE)
 

@@ -127,8 +127,8 @@ static void sum_again(const prn_attend *at, const prn_gemm *sums, int64_t r, flo
 }
 
 /* Rows of a head in the way of a block of scores, `columns` of which are computed: with packed operands those beyond
- * the keys, too. At most MOST_ROWS of them. Each row's factor is left to its sums, of which there are mostly fewer than
- * weights. */
+ * the keys, too. At most MOST_ROWS of them. Each row's factor is applied to its sums, which are mostly fewer than
+ * the weights. */
 static void attend_rows(const prn_attend *at, const prn_gemm *left, const prn_gemm *right, int64_t batch, int64_t head,
                         int64_t first, int64_t rows, int64_t columns)
 {

@@ -190,7 +190,7 @@ static void attend_tiles_run_block(const tiles_job *job, int64_t task, char *slo
     if (!done) prn_attend_rows(at, b.batch, b.head, b.first, b.rows, (float *)(void *)slot, job->layout.score_row);
 }
 
-/* Whoever has a slot takes heads, or blocks, as long as there are any. */
+/* The thread of a slot takes heads, or blocks, until none is left. */
 static void pack_slot(void *argument, int64_t slot)
 {
     tiles_job *job = argument;

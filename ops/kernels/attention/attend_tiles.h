@@ -1,6 +1,6 @@
 /* The attention of attend.h with both of its products on tiles of bfloat16 (bf16x3_product.h): Q, K, V and the weights
- * are rounded to bfloat16, sums and the softmax are float32. Where something has no such form, and for whoever weighs
- * rows by itself, it is computed as prn_attend_run does. */
+ * are rounded to bfloat16, sums and the softmax are float32. Values without such a form, and callers that weigh
+ * rows themselves, take prn_attend_run's way. */
 #ifndef PRN_OPS_KERNELS_ATTENTION_ATTEND_TILES_H
 #define PRN_OPS_KERNELS_ATTENTION_ATTEND_TILES_H
 

@@ -13,7 +13,7 @@ enum { PRN_NUMBER_TEXT_BYTES = 48 };
 size_t prn_number_to_text(char text[PRN_NUMBER_TEXT_BYTES], const void *data, prony_dtype type, int64_t index);
 
 /* Reads a plain or scientific number, or inf, nan, true and false in any case, blanks around it allowed, into element
- * `index`; integers cut fractions off. false: it is no number, or beyond a 64-bit integer. */
+ * `index`; integers cut fractions off. false: not a number, or beyond a 64-bit integer. */
 bool prn_text_to_number(const prony_string *text, void *data, prony_dtype type, int64_t index,
                         const prn_cast_rule *rule);
 

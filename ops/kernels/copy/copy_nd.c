@@ -233,7 +233,7 @@ static void copy_nd_rows(const plane *p, size_t width, const char *source, char 
 
 /* ---- N axes */
 
-/* Nothing to copy: then the other extents may be such that no product of theirs fits. */
+/* Nothing to copy. The product of the other extents may then overflow. */
 static bool is_empty(const prn_copy *copy)
 {
     for (int i = 0; i < copy->rank; i++)

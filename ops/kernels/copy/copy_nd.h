@@ -36,7 +36,7 @@ void prn_copy_bytes(int threads, const void *from, void *to, size_t bytes);
 
 /* Bytes of one element that can be moved by itself, or 0 (4-bit types, undefined). Strings move as prony_string. */
 size_t prn_copy_width(prony_dtype dtype);
-/* Refuses an input that is no tensor or whose elements are smaller than a byte. */
+/* Refuses an input that is not a tensor, or has elements below a byte. */
 prony_status prn_check_movable(const prony_context *context, size_t input);
 
 #endif

@@ -114,7 +114,7 @@ typedef struct prn_bf16x3_tiles {
     int64_t next_depths;
     uint16_t *next_b;
     const prn_bf16x3_left *left;
-    /* Bytes that are fetched on the way, where there is no next panel; NULL: none. */
+    /* Bytes to prefetch if no panel follows; NULL: none. */
     const char *ahead;
     int64_t ahead_bytes;
 } prn_bf16x3_tiles;

@@ -19,7 +19,7 @@
 /* Sizes follow from the stack and the second-level cache. LEAST_ROWS to LEAST_COLUMNS came with products by terms
  * (vit_b_16 took 0.80, bert_base 0.90 of its time on Sapphire Rapids); no measurement of single values is recorded. */
 enum {
-    STACK_ROWS = 128,      /* of A, whose parts are on the stack, where there is no space */
+    STACK_ROWS = 128,      /* of A, with split terms on the stack, without scratch */
     FEW_ROWS = 64,         /* the same on a small stack: less than PRN_STACK_NEEDED */
     STACK_REST = 32 << 10, /* for what is called from there */
     STACK_STEPS = PRN_BF16X3_STEPS,

@@ -1,4 +1,4 @@
-/* Native float32 matrix product: C = post(alpha A B + beta bias), for Gemm, MatMul, Einsum and whoever else contracts.
+/* Native float32 matrix product: C = post(alpha A B + beta bias), for Gemm, MatMul, Einsum and other contractions.
  *
  * The work is cut into tiles by the problem's shape alone, sums over k run in blocks of a fixed length in ascending
  * order, so the result is the same for any number of threads. Nothing here allocates; the caller owns every pointer,

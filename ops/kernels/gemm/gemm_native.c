@@ -180,8 +180,8 @@ typedef struct gemm_job {
 
 enum { MOST_PIECES = 64 };
 
-/* Products by parts split A for each task, and no sum of theirs depends on the cut: a task for each thread, or as many
- * for each. */
+/* Products by parts split A for each task, and no sum depends on the division: one task per thread, or the same
+ * number for each. */
 static int64_t split_blocks(const gemm_job *job, int64_t wanted, int64_t least, int64_t panels, int threads)
 {
     const int64_t widest = job->gemm.n / SPLIT_LEAST_COLUMNS > 1 ? job->gemm.n / SPLIT_LEAST_COLUMNS : 1;

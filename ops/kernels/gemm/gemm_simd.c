@@ -332,7 +332,7 @@ static void panel_block(const prn_gemm *gemm, const block_at *at, const float *n
 }
 
 /* B's panels that follow the block at `at`: the next ones of this block of k, the first ones of the next, or another
- * task's. NULL: B is not packed, or there are none. */
+ * task's. NULL: B is not packed, or no panel follows. */
 static const float *next_panel(const prn_gemm *gemm, const block_at *at, int64_t j0, int64_t j1, bool along_k)
 {
     const int64_t j = at->j + PANEL, k0 = at->k0 + BLOCK_K;

@@ -31,7 +31,7 @@ typedef enum prn_lowbit_kind {
 enum {
     PRN_LOWBIT_COLUMNS = 32, /* of a panel */
     PRN_LOWBIT_ROWS = 8,     /* of A, at most, that stream the panels */
-    PRN_LOWBIT_GROUP = 32    /* depths of a group of INT4, where nobody says otherwise */
+    PRN_LOWBIT_GROUP = 32    /* depths of a group of INT4, by default */
 };
 
 typedef struct prn_lowbit {

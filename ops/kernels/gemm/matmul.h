@@ -50,7 +50,7 @@ void prn_matmul_offsets(const prn_matmul_desc *product, int64_t item, int64_t *a
 prony_status prn_matmul_native_prepare(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out);
 prony_status prn_matmul_native_run(const prony_context *context);
 void prn_matmul_native_facts(const prony_context *context, prony_cost *facts);
-/* With bytes that are no inputs of the node: `product` is what was prepared, and says where they are. */
+/* The same for bytes other than the node's inputs: `product` is the prepared one, with their addresses. */
 prony_status prn_matmul_native_run_at(const prony_context *context, const prn_matmul_desc *product);
 /* Of a node that is several products: nothing was prepared, its post-operations are left out. */
 void prn_matmul_native_run_unpacked(const prony_context *context, const prn_matmul_desc *product);
@@ -75,7 +75,7 @@ prony_status prn_matmul_reference_run_at(const prony_context *context, const prn
 
 /* True if the strides of such a tensor, empty or not, fit 63 bits. */
 bool prn_matmul_countable(const prony_shape *shape);
-/* True if a post-operation adds input `index`, which then is no operand of the product. */
+/* True if a post-operation adds input `index`, which then is not an operand of the product. */
 bool prn_matmul_is_post_input(const prony_context *context, size_t index);
 
 #endif

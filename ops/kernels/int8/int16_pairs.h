@@ -1,5 +1,5 @@
-/* Products of pairs of signed 16-bit numbers, added in 32 bits: what every x86 does in one instruction. For *_simd.c,
- * and headers of theirs; compiled once per instruction set. Sums wrap around, so that they are the same in any
+/* Products of pairs of signed 16-bit numbers, added in 32 bits: one instruction on every x86. For *_simd.c
+ * and their headers; compiled once per instruction set. Sums wrap around, so that they are the same in any
  * order. */
 #ifndef PRN_OPS_KERNELS_INT8_INT16_PAIRS_H
 #define PRN_OPS_KERNELS_INT8_INT16_PAIRS_H

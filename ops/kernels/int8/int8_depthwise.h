@@ -76,7 +76,7 @@ static inline __m512i residual_part(__m512i codes, int vector, bool is_signed)
     return widened(_mm512_castsi512_si128(_mm512_permutexvar_epi32(from, codes)), is_signed);
 }
 
-/* The places of a vector's bytes: 64 / width positions (`apart` bytes from each other; those that there are none of
+/* The places of a vector's bytes: 64 / width positions (`apart` bytes from each other; missing ones
  * point to the first) of `width` channels, of which `mask` says which there are. */
 typedef struct spread {
     int64_t at[4];

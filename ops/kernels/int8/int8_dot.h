@@ -72,7 +72,7 @@ typedef struct prn_qint8_dot {
     void (*turn)(const uint8_t *a, int64_t rs_a, int64_t rows, int64_t depth, uint8_t *to);
     /* sums[r][j] += products of 32 rows' codes, turned, and a panel's list, groups [from, to). */
     void (*excess)(const uint8_t *turned, const prn_qint8_outliers *from, const prn_qint8_outliers *to, int32_t *sums);
-    /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: there is none. */
+    /* Codes of `columns` columns, from number `column` on, of `rows` rows of sums. `residual` NULL: no residual. */
     void (*finish)(const prn_qint8_epilogue *f, const int32_t *sums, int64_t rows, int64_t column, int64_t columns,
                    uint8_t *y, int64_t y_row, const uint8_t *residual, int64_t residual_row);
     /* to[r][i] = from[r][i] ^ flip for r < rows, i < n */

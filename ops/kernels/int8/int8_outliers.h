@@ -1,7 +1,7 @@
 /* Weights for products of bytes whose instruction adds two products in 16 bits and saturates (AVX2).
  *
  * An unsigned code is at most 255, so products fit 16 bits while the positive weights that meet there sum to at most
- * 128, and the negative ones to at least -128. What a panel's weights have beyond that is taken out of them:
+ * 128, and the negative ones to at least -128. Packing extracts the excess of a panel's weights:
  *
  *   weight = rest + excess      sums = codes by rests (bytes, 16 bits between) + codes by excesses (a list, exact)
  *

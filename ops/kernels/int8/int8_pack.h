@@ -15,8 +15,8 @@ typedef struct prn_qint8_weights {
     const void *codes;
     bool is_signed;
     int64_t groups, columns, depth, column_step, inner, inner_step, outer_step;
-    const int64_t *column_at, *outer_at; /* NULL: there is none */
-    size_t table_entries;                /* of column_at and of outer_at, which follows it; 0: there are none */
+    const int64_t *column_at, *outer_at; /* NULL: no table */
+    size_t table_entries;                /* of column_at and of outer_at, which follows it; 0: no tables */
 } prn_qint8_weights;
 
 /* Packed weights, which the model owns. */

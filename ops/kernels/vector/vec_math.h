@@ -315,7 +315,7 @@ VEC_INLINE vf v_exp_normal(vf x)
 #endif
 }
 
-/* exp(x) of |x| <= 87, where the power of two is no subnormal. */
+/* exp(x) of |x| <= 87, where the power of two is a normal number. */
 VEC_INLINE vf v_exp_bounded(vf x)
 {
     vi n;
@@ -424,7 +424,7 @@ VEC_INLINE vf v_erf(vf x)
     q = q * t - 1.6299088f;
     q = q * t + 0.000318721461f;
     const vf large = 1.0f - v_exp2_bounded(q);
-    return v_copysign(v_select(size >= 0.93f, large, small), x); /* `large` is no NaN */
+    return v_copysign(v_select(size >= 0.93f, large, small), x); /* `large` is not NaN */
 }
 
 /* exp(x) + 1, infinity above 88.7. In one step, as half of exp(x) is what has an exponent; what underflows is nothing

@@ -32,7 +32,7 @@ static bool is_half(const prony_value *value)
     return value && value->kind == PRONY_TENSOR && (value->dtype == PRONY_FLOAT16 || value->dtype == PRONY_BFLOAT16);
 }
 
-/* false: too large. `space` is the scratch, or NULL while there is none. */
+/* false: too large. `space` is the scratch, or NULL before it exists. */
 static bool widen_value(widened *wide, prony_value *value, char *space)
 {
     value->dtype = PRONY_FLOAT32;

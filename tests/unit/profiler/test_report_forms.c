@@ -273,7 +273,7 @@ static void test_names_are_no_formulas(void **state)
     traced_report(&r);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         csv_of_all_levels(&r, cases[i].name, &s);
-        if (!strstr(s.text, cases[i].cell)) fail_msg("'%s' is no cell of\n%s", cases[i].cell, s.text);
+        if (!strstr(s.text, cases[i].cell)) fail_msg("'%s' is not a cell of\n%s", cases[i].cell, s.text);
         if (strstr(s.text, cases[i].raw)) fail_msg("'%s' is in\n%s", cases[i].raw, s.text);
         for (const char *c = s.text; *c; c++)
             if ((unsigned char)*c < 0x20 && *c != '\n' && !(*c == '\r' && c[1] == '\n')) fail_msg("raw byte %d", *c);

@@ -205,10 +205,9 @@ static const struct schema {
      "the value does not apply. Keys may be added.",
      prn_report_keys},
     {"study", PRN_STUDY_SCHEMA, "Prony study",
-     "prony scale --json: a thread-scaling study. Everything that was measured, and what follows from it.",
-     prn_study_keys},
+     "prony scale --json: a thread-scaling study: all measurements and their results.", prn_study_keys},
     {"machine", PRN_MACHINE_SCHEMA, "Prony machine",
-     "prony machine --json, and the file it keeps: what this machine reached at its best.", prn_machine_keys}};
+     "prony machine --json, and the stored file: the peaks of this machine.", prn_machine_keys}};
 
 static char *schema_text(const struct schema *schema)
 {

@@ -31,7 +31,7 @@ static void on_access(int signal, siginfo_t *info, void *context)
 {
     uint8_t *at = info->si_addr;
     (void)context;
-    if (!closed || at < closed || at >= closed_end) { /* somebody else's fault */
+    if (!closed || at < closed || at >= closed_end) { /* a fault outside the protected pages */
         struct sigaction none = {.sa_handler = SIG_DFL};
         sigaction(signal, &none, NULL);
         return;
@@ -114,7 +114,7 @@ static void on_page(int signal, siginfo_t *info, void *context)
     uint8_t *at = info->si_addr;
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     (void)context;
-    if (!closed || at < closed || at >= closed_end) { /* somebody else's fault */
+    if (!closed || at < closed || at >= closed_end) { /* a fault outside the protected pages */
         struct sigaction none = {.sa_handler = SIG_DFL};
         sigaction(signal, &none, NULL);
         return;
