@@ -120,7 +120,7 @@ static prony_status profile(prony_session *session, const char *path, prony_erro
     size_t count = 0;
     const prony_operator_row *rows = prony_report_operators(report, &count);
     for (size_t i = 0; i < count; i++)
-        printf("  %-28s %-24s %5.1f %%\n", rows[i].name, rows[i].kernel, 100 * rows[i].share);
+        printf("  %-42s %-20s %5.1f %%\n", rows[i].name, rows[i].kernel, 100 * rows[i].share);
 
     prony_status status = prony_report_save(report, PRONY_FORMAT_JSON, NULL, path, error);
     prony_report_release(report);

@@ -323,7 +323,7 @@ static void report_text_put_model(prn_text *text, const prony_report *r, bool al
     add_bytes(&list, "model size", r->model.parameter_bytes);
     prn_pair *layers = report_text_add_pair(&list, "layers");
     if (r->totals.folded_layers)
-        snprintf(layers->value, sizeof layers->value, "(%u at bind) %u", r->totals.folded_layers, r->totals.layers);
+        snprintf(layers->value, sizeof layers->value, "(%u folded) %u", r->totals.folded_layers, r->totals.layers);
     else
         snprintf(layers->value, sizeof layers->value, "%u", r->totals.layers);
     prn_pair *operators = report_text_add_pair(&list, "operators");

@@ -127,8 +127,8 @@ static const char *model_rate_text(const prony_report *r, char *text, size_t siz
     return text;
 }
 
-/* "Compute bounds 54.9 % of the time, memory 2.7 %, overhead 42.4 %. Kernels execute 29.4 of the 255 GFLOP/s that 2
- * threads can." The peak is that of all threads of the run, in executed FLOPs. */
+/* "54.9 % of the time is bound by compute, 2.7 % by memory, 42.4 % by overhead. Kernels execute 29.4 GFLOP/s; the peak
+ * of 2 threads is 255 GFLOP/s." The peak is that of all threads of the run, in executed FLOPs. */
 static void say_why(const prony_report *r, char *out)
 {
     static const prony_bound bounds[] = {PRONY_BOUND_COMPUTE, PRONY_BOUND_MEMORY, PRONY_BOUND_OVERHEAD};
@@ -159,10 +159,10 @@ static void say_why(const prony_report *r, char *out)
         return;
     }
     snprintf(out, SENTENCE_BYTES,
-             "%s %% of the time is bound by compute, %s %% by memory, %s %% by overhead. Kernels execute %s of the %s "
-             "GFLOP/s that %d thread%s can%s%s.",
-             parts[0], parts[1], parts[2], a, prn_number_fixed(b, peak, 0), prn_report_threads(r),
-             prn_report_threads(r) == 1 ? "" : "s", r->roof.busy ? " (a peak measured on a busy machine)" : "", model);
+             "%s %% of the time is bound by compute, %s %% by memory, %s %% by overhead. Kernels execute %s GFLOP/s%s; "
+             "the peak of %d thread%s is %s GFLOP/s%s.",
+             parts[0], parts[1], parts[2], a, model, prn_report_threads(r), prn_report_threads(r) == 1 ? "" : "s",
+             prn_number_fixed(b, peak, 0), r->roof.busy ? " (measured on a busy machine)" : "");
 }
 
 /* The reason of the slowest operator, if known: "/a/b (MatMul) is at 31 % of its roof: …". */

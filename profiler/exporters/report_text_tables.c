@@ -6,6 +6,7 @@
 #include "profiler/text/number_text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- operators ---- */
 
@@ -312,13 +313,21 @@ static void memory_cell(const void *user, size_t row, int column, prn_cell *cell
     }
 }
 
-/* Takes for each operator the largest number of live bytes while it runs. */
+static int report_text_by_index(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Takes for each operator the largest number of live bytes while it runs. The sort key chooses the rows; the table has
+ * them in the order of the run. */
 prony_status prn_text_memory_table(prn_text *text, const prn_selection *selection, size_t top, prony_error *error)
 {
     const prony_report *r = selection->report;
     memory_view mv = {.rows = {.report = r}};
     PRN_TRY(prn_select_operators(selection, &mv.rows.rows, &mv.rows.count, error));
     mv.rows.shown = prn_text_shown_rows(mv.rows.count, top);
+    qsort(mv.rows.rows, mv.rows.shown, sizeof *mv.rows.rows, report_text_by_index);
     mv.live = prn_calloc(r->operator_count + 1, sizeof *mv.live);
     if (!mv.live) {
         prn_free(mv.rows.rows);

@@ -80,7 +80,8 @@ prony_status prn_text_types(prn_text *text, const prony_report *report, size_t t
         prn_free(rows);
         return PRONY_OK;
     }
-    prn_text_heading(text, "By type", stamped ? "share of the time inside operators" : "share of the FLOPs");
+    prn_text_heading(text, "By type",
+                     stamped ? "mean time of a run; share of the time inside operators" : "share of the FLOPs");
     prn_text_table(text, &table);
     prn_text_hidden_rows(text, types - shown, "type");
     prn_free(rows);

@@ -235,9 +235,10 @@ void prn_advise_overhead(prn_adviser *a)
                                    "give each run more work (a larger batch), or use fewer, larger operators");
     if (names.count)
         prn_advise_because(a, row,
-                           "%zu small operator%s take %.1f %% of the latency, less than a tenth of it for arithmetic "
-                           "and memory traffic (%s); another %.1f %% lies between operators",
-                           names.count, names.count > 1 ? "s" : "", took / whole * 100, names.text, between * 100);
+                           "%zu small operator%s take%s %.1f %% of the latency; arithmetic and memory traffic explain "
+                           "less than a tenth of this (%s); another %.1f %% lies between operators",
+                           names.count, names.count > 1 ? "s" : "", names.count > 1 ? "" : "s", took / whole * 100,
+                           names.text, between * 100);
     else
         prn_advise_because(a, row, "%.1f %% of the latency lies between operators", between * 100);
     prn_advise_gain(row, "at most ", " less latency");

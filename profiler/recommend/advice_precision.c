@@ -111,7 +111,7 @@ static void advise_trial(prn_adviser *a, const trial *t)
     prony_advice *row = prn_advise(a, "precision", by_time ? "latency" : "session_memory", true,
                                    1 - (by_time ? t->latency.ratio : t->memory.ratio), "use %s (-p %s)", name, name);
     prn_advise_because(a, row, "%s", text);
-    prn_advise_gain(row, "", by_time ? " less latency" : " less memory held");
+    prn_advise_gain(row, "", by_time ? " less latency" : " less session memory");
 }
 
 /* Names the trials that no other beats in latency, memory and error. */

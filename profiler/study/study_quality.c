@@ -192,8 +192,7 @@ prony_status prn_study_judge_data(prony_study *s, prony_error *error)
     if (!s->manifest->has_roof)
         study_quality_note(
             s, notes,
-            "the roofs of this machine are not known (run `prony machine`): no reason is a bandwidth, and the limit "
-            "ignores it");
+            "the peaks of this machine are not known (run `prony machine`): reasons and the limit leave out bandwidth");
     return PRONY_OK;
 }
 

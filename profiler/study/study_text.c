@@ -150,7 +150,7 @@ static void loss_cell(const void *user, size_t row, int column, prn_cell *cell)
 static const prn_column difference_columns[] = {{"threads", false, false, 1, 15}, {"then", true, false, 0, 0},
                                                 {"now", true, false, 0, 0},       {"ratio", true, false, 0, 0},
                                                 {"95 %", true, false, 0, 0},      {"p", true, false, 0, 0},
-                                                {"is", false, false, 0, 0},       {"", false, true, 1, 8}};
+                                                {"verdict", false, false, 0, 0},  {"", false, true, 1, 8}};
 
 /* One cell of the comparison with an earlier study. */
 static void difference_cell(const void *user, size_t row, int column, prn_cell *cell)
@@ -442,8 +442,8 @@ static void study_text_put_comparison(prn_text *text, const prony_study *s)
     put_table(text, &view, difference_columns, 8, s->difference_count, difference_cell);
     char line[160];
     snprintf(line, sizeof line,
-             "same: two one-sided tests at 5 %% each put the ratio within +-%.0f %%; the smallest such margin stands "
-             "beside it",
+             "same: two one-sided tests at 5 %% each put the ratio within +-%.0f %%; in wide tables, the smallest such "
+             "margin stands beside it",
              100 * PRN_STUDY_EQUAL);
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     prn_text_line(text);

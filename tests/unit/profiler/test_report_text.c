@@ -284,6 +284,28 @@ static void operator_order(const prony_report *r, prony_write_options *options, 
     order[count] = '\0';
 }
 
+/* The arena's table has the order of the run, whichever key chooses its rows. */
+static void test_memory_in_order_of_the_run(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"/stem/conv1/Conv", "conv1/Conv", "conv2/Conv", "fc.weight"};
+    prony_report r;
+    sink s = {0};
+    sample_report(&r, true);
+    prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
+    options.memory = true;
+    options.width = 120;
+    const char *at = strstr(write_text(&r, &options, &s), "Memory over the run");
+    assert_non_null(at);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        at = strstr(at, names[i]);
+        if (!at) fail_msg("'%s' stands before its predecessor:\n%s", names[i], s.text);
+        at += strlen(names[i]);
+    }
+    prn_free(s.text);
+    prn_bump_release(&r.pool);
+}
+
 static void test_sorting(void **state)
 {
     (void)state;
@@ -457,6 +479,7 @@ int main(void)
         cmocka_unit_test(test_latency_alone),
         cmocka_unit_test(test_first_screen),
         cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_memory_in_order_of_the_run),
         cmocka_unit_test(test_sorting),
         cmocka_unit_test(test_filter_and_top),
         cmocka_unit_test(test_wrong_options),
