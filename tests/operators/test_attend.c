@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "ops/kernels/attention/attend.h"
 #include "ops/kernels/attention/attend_tiles.h"
@@ -233,6 +234,7 @@ static void test_large_values(void **state)
           *mask = random_floats(KEYS), *y = random_floats(MOST * DEPTH);
     for (int64_t i = 0; i < KEYS * DEPTH; i++) v[i] = i % DEPTH == 3 ? 1.0f : 2e38f;
     for (int64_t rows = 1; rows <= MOST; rows += 13) {
+        SCENARIO(rows);
         for (int masked = 0; masked < 2; masked++) {
             prn_attend at = {.batch = 1,
                              .heads = 1,
@@ -300,6 +302,7 @@ static void test_tiles_go_without(void **state)
     at.y = y;
     prn_attend_tiles_run(2, &at, space);
     for (int i = 0; i < COUNT; i++) {
+        SCENARIO(i);
         if (i % (ROWS * DEPTH) < DEPTH)
             assert_true(isnan(y[i]) && isnan(expected[i]));
         else

@@ -1,4 +1,5 @@
 /* Products of bfloat16 parts: the parts themselves, and how near the sums are to the exact ones. */
+#include "failure_trace.h"
 #include "base/cpu/isa.h"
 #include "ops/kernels/gemm/bf16x3_product.h"
 
@@ -84,6 +85,7 @@ static void parts_add_up(void **unused)
     (void)unused;
     skip_without_products();
     for (int round = 0; round < 200; round++) {
+        SCENARIO(round);
         float x[32];
         for (int i = 0; i < 32; i++) x[i] = (float)ldexp(normal(), (int)(fraction() * 160) - 60);
         assert_true(
@@ -112,6 +114,7 @@ static void parts_around_a_center(void **unused)
         above[i] = x[i] - center;
     }
     for (int right = 0; right < 2; right++) {
+        SCENARIO(right);
         assert_true(prn_bf16x3_rows_around(center, x, right ? x + 20 : NULL, STEP, SOME, got, APART));
         assert_true(prn_bf16x3_rows(above, 16, right ? above + 20 : NULL, right ? 16 : 0, STEP, SOME, 2, want, APART));
         for (int p = 0; p < 2; p++) {
@@ -131,6 +134,7 @@ static void shapes_are_exact(void **unused)
     (void)unused;
     skip_without_products();
     for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
+        SCENARIO(d);
         const int64_t depth = depths[d];
         for (int parts = 1; parts <= PARTS; parts++) {
             for (int64_t rows = 16; rows <= ROWS; rows += 16) {
@@ -186,6 +190,7 @@ static void errors_are_below_plain_sums(void **unused)
     if (!prn_bf16x3_there(PARTS))
         skip(); /* on vectors each product rounds, and the test requires the first split term only */
     for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
+        SCENARIO(d);
         for (int kind = 0; kind < KINDS; kind++) {
             errors ours = {0, 0}, plain = {0, 0};
             const int64_t depth = depths[d];
@@ -222,6 +227,7 @@ static void what_has_no_parts_is_told(void **unused)
     (void)unused;
     skip_without_products();
     for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+        SCENARIO(w);
         for (int parts = 1; parts <= PARTS; parts++) {
             for (int64_t i = 0; i < 16 * 64; i++) a[i] = 1;
             for (int64_t i = 0; i < 64 * PRN_BF16X3_COLUMNS; i++) b[i] = 1;
@@ -245,6 +251,7 @@ static void sums_are_stored(void **unused)
     for (int i = 0; i < 16; i++) bias[i] = (float)(1000 * i);
     for (int i = 0; i < 3 * 16; i++) added[i] = (float)(-i);
     for (int with = 0; with < 2; with++) {
+        SCENARIO(with);
         for (int bounded = 0; bounded < 2; bounded++) {
             prn_bf16x3_store(c, 3, bias, with ? added : NULL, bounded ? 500.0f : -INFINITY,
                              bounded ? 9000.0f : INFINITY, y);

@@ -1,5 +1,6 @@
 /* Loop, Scan and If in whole models: results, shapes that change from trip to trip, memory released, costs of the
  * executed nodes, limits. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 
@@ -86,6 +87,7 @@ static void what_was_executed_is_counted(void **state)
     mr_open(&r, sums("small"));
     uint64_t flops[2], bytes[2];
     for (int k = 0; k < 2; k++) {
+        SCENARIO(k);
         int64_t n = k == 0 ? 5 : 20;
         set_sums(&r, &n, &yes, x, &limit);
         prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
@@ -202,6 +204,7 @@ static void memory_comes_back_after_every_trip_and_run(void **state)
     mr_open(&r, m);
     mr_set(&r, "x", PRONY_FLOAT32, "4", x);
     for (int64_t k = 0; k < 6; k++, n += 50) {
+        SCENARIO(k);
         mr_set(&r, "n", PRONY_INT64, "", &n);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "4", x);
         if (k == 0) {
@@ -270,6 +273,7 @@ static void carried_values_may_change_places(void **state)
     mr_set(&r, "a", PRONY_FLOAT32, "2", a);
     mr_set(&r, "b", PRONY_FLOAT32, "2", b);
     for (int64_t n = 0; n < 5; n++) {
+        SCENARIO(n);
         mr_set(&r, "n", PRONY_INT64, "", &n);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "2", n % 2 ? b : a);
         mr_expect(mr_output(&r, 1), PRONY_FLOAT32, "2", n % 2 ? a : b);
@@ -384,6 +388,7 @@ static void branches_that_differ_in_shape(void **state)
     mr_set(&r, "x", PRONY_FLOAT32, "3", x);
     uint64_t live = 0;
     for (int k = 0; k < 6; k++) {
+        SCENARIO(k);
         mr_set(&r, "x", PRONY_FLOAT32, "3", k > 3 ? empty : x);
         mr_set(&r, "wide", PRONY_BOOL, "", k % 2 ? &no : &yes);
         const prony_value *z = mr_run(&r, 0);
@@ -479,6 +484,7 @@ static void scores_and_weights_may_be_changed(void **state)
     static const float q[2] = {5, 1.09861229f}, k[2] = {1, 0}, v[2] = {4, 8}, y[2] = {2, 2.5f};
     const char *extents[] = {"1,1,2,1", "1,1,L,1"};
     for (int open = 0; open < 2; open++) {
+        SCENARIO(open);
         model_run r = {0};
         mr_open(&r, flexible(extents[open]));
         mr_set(&r, "q", PRONY_FLOAT32, "1,1,2,1", q);

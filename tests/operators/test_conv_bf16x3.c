@@ -1,5 +1,6 @@
 /* Convolutions whose input has numbers without split terms (ops/kernels/gemm/bf16x3_product.h): infinities, NaN, the
  * largest numbers. */
+#include "failure_trace.h"
 #include "ops/kernels/gemm/bf16x3_product.h"
 #include "tests/support/model_run.h"
 
@@ -95,6 +96,7 @@ static void what_has_no_parts_is_summed_plainly(void **state)
         fill_with(w, sizeof w / sizeof *w, 8, steps);
         check(p);
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            SCENARIO(i);
             float *value = &x[p->in - 1][HEIGHT / 2][WIDTH - 1], former = *value;
             *value = odd[i];
             check(p);

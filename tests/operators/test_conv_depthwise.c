@@ -1,5 +1,6 @@
 /* Depthwise convolutions against sums in double, for rows of every width up to a few tiles. Tiles that begin or end
  * with a row leave out its columns of padding. */
+#include "failure_trace.h"
 #include "base/cpu/isa.h"
 #include "tests/support/model_run.h"
 
@@ -80,6 +81,7 @@ static void rows_of_every_width_end_right(void **state)
     fill_with(&x[0][0][0], sizeof x / sizeof(float), 5);
     fill_with(&w[0][0], sizeof w / sizeof(float), 6);
     for (int kernel = 3; kernel <= MOST_KERNEL; kernel += 2) {
+        SCENARIO(kernel);
         for (int stride = 1; stride <= 2; stride++) {
             for (int width = 1; width <= MOST_WIDTH; width += width < 44 ? 1 : 7) {
                 check(&(problem){width, kernel, stride, "fp32"});

@@ -1,5 +1,6 @@
 /* Convolutions with --precision fast: within 1e-5 of the output's range of float64 on difficult data, and the same
  * bits for every number of threads. */
+#include "failure_trace.h"
 #include "ops/kernels/gemm/bf16x3_product.h"
 #include "tests/support/model_run.h"
 
@@ -175,6 +176,7 @@ static void errors_are_within_the_contract(void **unused)
     (void)unused;
     if (!prn_bf16x3_there(2)) skip();
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        SCENARIO(s);
         for (int kind = 0; kind < KINDS; kind++) {
             problem p = shapes[s];
             const int count = IMAGES * p.out * p.places * p.places;
@@ -204,6 +206,7 @@ static void infinities_stay_where_they_are(void **unused)
     (void)unused;
     if (!prn_bf16x3_there(2)) skip();
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        SCENARIO(s);
         problem p = shapes[s];
         const int count = p.out * p.places * p.places;
         make(&p, POOLED);

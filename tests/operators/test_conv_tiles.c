@@ -1,5 +1,6 @@
 /* Convolutions that are cut into tiles because one call would take long: equal, to the bit, to convolutions of parts
  * of the image that need no tiles. Also tests the tiling itself. */
+#include "failure_trace.h"
 #include "ops/vendor/dnnl_tiles.h"
 #include "tests/support/model_run.h"
 
@@ -206,6 +207,7 @@ static void tiles_fill_the_output(void **state)
     assert_int_equal(prn_dnnl_tile_shapes(&tiling), 3);
     int64_t next = 0;
     for (int64_t i = 0; i < tiling.total; i++) {
+        SCENARIO(i);
         const prn_dnnl_tile tile = prn_dnnl_tile_at(&image, &tiling, i);
         const prn_window part = prn_dnnl_tile_window(&image, &tiling, tile.shape);
         assert_int_equal(tile.out_at[1], next);

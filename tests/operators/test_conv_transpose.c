@@ -1,4 +1,5 @@
 /* Transposed convolutions that share their weights: each reads what was packed for it. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -38,6 +39,7 @@ static void nodes_side_by_side_give_what_they_give_alone(void **state)
     model_run all = {0};
     open_nodes(&all, 0, NODES);
     for (int i = 0; i < NODES; i++) {
+        SCENARIO(i);
         model_run alone = {0};
         open_nodes(&alone, i, i + 1);
         const prony_value *want = mr_run(&alone, 0), *got = mr_run(&all, (size_t)i);

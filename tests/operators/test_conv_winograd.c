@@ -1,5 +1,6 @@
 /* The Winograd convolution: the problems it accepts, its tiling, and the contract of
  * docs/internals/accuracy_contract.md. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "base/cpu/isa.h"
 #include "ops/layout.h"
@@ -200,7 +201,9 @@ static void batches_fill_the_images(void **state)
                                         {1, 512, 3, 1000, 16}, {1, 64, 1, 1, 64},     {2, 2048, 30, 31, 48},
                                         {5, 512, 7, 7, 512},   {33, 64, 4, 4, 32}};
     for (size_t w = 0; w < 2; w++) {
+        SCENARIO(w);
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            SCENARIO(i);
             const prn_conv conv = conv_of(shapes[i][0], shapes[i][1], shapes[i][2], shapes[i][3], shapes[i][4]);
             for (int kind = 0; kind < PRN_WINOGRAD_KINDS; kind++) {
                 prn_winograd_tiling cut;
@@ -219,7 +222,9 @@ static void layers_of_networks_give_four_threads_work(void **state)
     static const int64_t shapes[][3] = {{64, 56, 64},   {128, 28, 128}, {256, 14, 256},
                                         {256, 56, 256}, {512, 28, 512}, {32, 56, 32}};
     for (size_t w = 0; w < 2; w++) {
+        SCENARIO(w);
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            SCENARIO(i);
             const prn_conv conv = conv_of(1, shapes[i][0], shapes[i][1], shapes[i][1], shapes[i][2]);
             prn_winograd_tiling cut;
             assert_true(prn_winograd_tiling_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &cut));
@@ -254,7 +259,9 @@ static void large_filters_are_kept_beside_many_weights_alone(void **state)
     } cases[] = {{4, 512, 7, 512, 0.6, true},    {1, 512, 28, 512, 0.02, false}, {1, 512, 56, 512, 0.6, true},
                  {1, 512, 56, 512, 0.02, false}, {1, 64, 56, 64, 0.02, false},   {1, 256, 14, 256, 0.6, false}};
     for (size_t w = 0; w < 2; w++) {
+        SCENARIO(w);
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            SCENARIO(i);
             const prn_conv conv = conv_of(cases[i].batch, cases[i].in, cases[i].side, cases[i].side, cases[i].out);
             prn_winograd_tiling kept, cut, alone;
             assert_true(prn_winograd_tiling_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &kept));
@@ -561,6 +568,7 @@ static void errors_of_any_data_are_bounded(void **state)
     need_winograd();
     random_state = 88172645463325252u;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        SCENARIO(i);
         for (int kind = 0; kind < OUTSIDE_KINDS; kind++) {
             const double found = normwise_error(&shapes[i], (outside_kind)kind);
             printf("%lld channels, %s: %.3f\n", (long long)shapes[i].in, outside_names[kind], found);

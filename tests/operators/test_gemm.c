@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "base/cpu/isa.h"
 #include "ops/kernels/gemm/gemm_kernel.h"
@@ -153,6 +154,7 @@ static void test_space_changes_no_bit(void **state)
                                         {197, 300, 1024}, {1030, 256, 1024}}; /* rows that share a cache's sets */
     (void)state;
     for (size_t i = 0; i < 3 * sizeof shapes / sizeof shapes[0]; i++) {
+        SCENARIO(i);
         const int64_t m = shapes[i / 3][0], n = shapes[i / 3][1], k = shapes[i / 3][2];
         float *a = random_floats(m * k), *b = random_floats(k * n), *bias = random_floats(n);
         float *c = random_floats(m * n), *again = random_floats(m * n),

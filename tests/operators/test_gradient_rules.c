@@ -1,6 +1,7 @@
 /* Every rule of engine/gradient/rules.inc against central differences of the forward graph, in float64: one table of
  * nodes (gradient_rows.inc). The differentiated function is the sum of the node's outputs times different weights per
  * element, so that no symmetry hides an error. */
+#include "failure_trace.h"
 #include "engine/gradient/rules.h"
 #include "tests/support/model_run.h"
 
@@ -303,6 +304,7 @@ static void test_rules_survive_failing_allocations(void **state)
 {
     (void)state;
     for (size_t r = 0; r < ROWS; r++) {
+        SCENARIO(r);
         if (r > 0 && strcmp(rows[r].op, rows[r - 1].op) == 0) continue;
         trial t;
         open_row(&t, &rows[r], false);

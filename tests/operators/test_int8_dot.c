@@ -1,5 +1,6 @@
 /* The loops of ops/kernels/int8/int8_dot.h at every level of this processor, against sums written out here: the same
  * bits, for every number of rows, for extreme inputs and weights, and for values on both sides of every bound. */
+#include "failure_trace.h"
 #include "base/cpu/isa.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/int8/int8_dot.h"
@@ -144,6 +145,7 @@ static void blocks_are_exact(void **state)
     (void)state;
     _Alignas(64) int32_t sums[ROWS * COLUMNS], wanted[ROWS * COLUMNS];
     for (size_t level = 0; level < LEVELS; level++) {
+        SCENARIO(level);
         if (!prn_isa_has(levels[level].needs)) continue;
         for (int trial = 0; trial < 4 * KINDS * ROWS; trial++) {
             const int64_t rows = trial % ROWS + 1;
@@ -174,6 +176,7 @@ static void steps_follow_the_weights(void **state)
     assert_int_equal(split_panel(DEPTH), 4);
     assert_int_equal(groups, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        SCENARIO(i);
         for (int64_t k = 0; k < DEPTH; k++)
             for (int64_t j = 0; j < COLUMNS; j++) b[place_of(k, j)] = weight_of(cases[i].kind, k, j, DEPTH);
         assert_int_equal(split_panel(DEPTH), cases[i].steps);
@@ -223,6 +226,7 @@ static void finishing_is_exact(void **state)
     float scale[WIDTH];
     uint8_t y[ROWS * WIDTH], residual[ROWS * WIDTH];
     for (int trial = 0; trial < 200; trial++) {
+        SCENARIO(trial);
         prn_qint8_epilogue f = {.bias = bias, .scale = scale};
         const int64_t rows = trial % ROWS + 1, columns = trial % 3 ? trial % COLUMNS + 1 : COLUMNS, column = trial % 40;
         next_finish(&f, trial);
@@ -263,6 +267,7 @@ static void depthwise_is_exact(void **state)
     float scale[MOST], ordered_scale[256];
     const uint8_t *tap[TAPS];
     for (int trial = 0; trial < 60; trial++) {
+        SCENARIO(trial);
         const int64_t channels = trial % 2 ? 1 + next_byte() % MOST : trial % 8 ? 64 * (1 + trial % 3) : 8 + trial % 32;
         const int64_t taps = trial % 3 ? 9 : 1 + next_byte() % TAPS, padded = (taps + 3) / 4 * 4;
         const uint8_t flip = trial % 4 ? 0 : 128;
@@ -306,6 +311,7 @@ static void elementwise_loops_are_exact(void **state)
     uint8_t a[MOST], b[MOST], y[MOST + 1], rows[4][MOST], table[256];
     const uint8_t *tap[4] = {rows[0], rows[1], rows[2], rows[3]};
     for (int trial = 0; trial < 200; trial++) {
+        SCENARIO(trial);
         const int64_t n = trial % MOST + 1;
         const int32_t bias = next_code() - 128;
         const float scale = (float)(1 + next_byte()) / 50.0f;

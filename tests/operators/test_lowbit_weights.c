@@ -1,5 +1,6 @@
 /* Products whose constant operand has fewer bits (ops/kernels/gemm/lowbit_weights.h), against float64: the error is
  * at most that of rounding the weights once, for every shape, and every number of threads gives the same bits. */
+#include "failure_trace.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/gemm/lowbit_weights.h"
 #include "prony_report.h"
@@ -171,6 +172,7 @@ static void shapes_of_all_kinds(void **state)
                   {300, 48, 128, true}, {17, 17, 300, true}};
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        SCENARIO(i);
         for (int form = 0; form < 3; form++) {
             problem p = make(shapes[i].m, shapes[i].k, shapes[i].n, form == 2, form > 0);
             check(&p, shapes[i].rounds);
@@ -183,6 +185,7 @@ static void weights_that_are_zero_or_tiny(void **state)
 {
     (void)state;
     for (int form = 0; form < 2; form++) {
+        SCENARIO(form);
         problem p = make(3, 160, 64, form, form);
         for (int n = 0; n < p.n; n++) {
             for (int k = 0; k < p.k; k++) {
@@ -203,10 +206,12 @@ static void weights_beyond_the_range_stay(void **state)
     static const float odd[] = {INFINITY, -INFINITY, NAN, 1e6f};
     (void)state;
     for (int m = 1; m <= 40; m += 39) {
+        SCENARIO(m);
         problem p = make(m, 96, 64, false, false);
         float *want = malloc((size_t)(p.m * p.n) * sizeof *want), *y = malloc((size_t)(p.m * p.n) * sizeof *y);
         assert_true(want && y);
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            SCENARIO(i);
             p.b[40 * p.n + 5] = odd[i];
             run(&p, "fp32", 1, want);
             for (int precision = 0; precision < PRECISIONS; precision++) {
@@ -232,10 +237,12 @@ static void infinite_activations(void **state)
     static const float odd[] = {INFINITY, NAN, 1e36f}; /* codes of up to 127 are multiplied before they are scaled */
     (void)state;
     for (int m = 2; m <= 40; m += 38) {
+        SCENARIO(m);
         problem p = make(m, 96, 64, false, false);
         float *y = malloc((size_t)(p.m * p.n) * sizeof *y);
         assert_non_null(y);
         for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            SCENARIO(i);
             p.a[p.k + 3] = odd[i];
             for (int precision = 0; precision < PRECISIONS; precision++) {
                 run(&p, precisions[precision], 1, y);
@@ -290,6 +297,7 @@ static void reports_say_what_ran_in_which_type(void **state)
     (void)state;
     size_t count;
     for (int precision = 0; precision < FAST; precision++) {
+        SCENARIO(precision);
         for (int infinite = 0; infinite < 2; infinite++) {
             problem p = make(2, 128, 96, true, true);
             if (infinite) p.b[7] = INFINITY;
@@ -318,6 +326,7 @@ static void what_stays_in_float32_says_so(void **state)
     size_t count;
     float *a = random_floats(32 * 32, 5), *large = random_floats(32 * 4096, 6);
     for (size_t i = 0; i < 3; i++) {
+        SCENARIO(i);
         model_builder *m = mb_begin(13);
         mb_input(m, "a", PRONY_FLOAT32, "32,32");
         mb_initializer(m, "small", PRONY_FLOAT32, "32,32", ones);
@@ -353,6 +362,7 @@ static void few_rows_have_the_same_bits_everywhere(void **state)
     if (fused_count < 2) skip();
     float *a = random_floats(PRN_LOWBIT_ROWS * DEPTH, 5), *numbers = random_floats(MOST / 4, 6);
     for (int kind = 0; kind < PRN_LOWBIT_PAIRS; kind++) {
+        SCENARIO(kind);
         const bool scaled = prn_lowbit_scaled((prn_lowbit_kind)kind),
                    grouped = kind == PRN_LOWBIT_INT4 || kind == PRN_LOWBIT_INT2;
         for (int offsets = 0; offsets <= scaled; offsets++) {
@@ -386,6 +396,7 @@ static void every_allocation_may_fail(void **state)
 {
     (void)state;
     for (int precision = 0; precision < PRECISIONS; precision++) {
+        SCENARIO(precision);
         problem p = make(2, 64, 96, true, true);
         model_run r = {0};
         r.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;

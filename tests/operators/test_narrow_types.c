@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "failure_trace.h"
 #include "ops/kernels/copy/cast_text.h"
 #include "ops/kernels/int8/quantized.h"
 
@@ -46,6 +47,7 @@ static void test_ranges(void **state)
 {
     (void)state;
     for (size_t f = 0; f < FORMATS; f++) {
+        SCENARIO(f);
         const prony_dtype type = formats[f].type;
         float largest = 0, smallest = INFINITY;
         for (int code = 0; code < formats[f].codes; code++) {
@@ -66,6 +68,7 @@ static void test_every_code_is_kept(void **state)
 {
     (void)state;
     for (size_t f = 0; f < FORMATS; f++) {
+        SCENARIO(f);
         for (int code = 0; code < formats[f].codes; code++) {
             const float x = decode(formats[f].type, code);
             if (isnan(x)) {
@@ -82,6 +85,7 @@ static void test_rounding(void **state)
 {
     (void)state;
     for (size_t f = 0; f < FORMATS; f++) {
+        SCENARIO(f);
         const prony_dtype type = formats[f].type;
         for (int code = 0; code + 1 < formats[f].codes / 2; code++) {
             const float low = decode(type, code), high = decode(type, code + 1);
@@ -102,6 +106,7 @@ static void test_beyond_the_range(void **state)
 {
     (void)state;
     for (size_t f = 0; f < FORMATS; f++) {
+        SCENARIO(f);
         const prony_dtype type = formats[f].type;
         const float x = decode(type, encode(type, 1e6f, &overflowing));
         if (type == PRONY_FLOAT4E2M1) {
@@ -134,6 +139,7 @@ static void test_powers_of_two(void **state)
     assert_int_equal(encode(PRONY_FLOAT8E8M0, 3.4e38f, &overflowing), 255);
     assert_int_equal(encode(PRONY_FLOAT8E8M0, INFINITY, &up), 255);
     for (int code = 0; code < 255; code++) {
+        SCENARIO(code);
         assert_true(decode(PRONY_FLOAT8E8M0, code) == ldexpf(1.0f, code - 127));
         assert_int_equal(encode(PRONY_FLOAT8E8M0, decode(PRONY_FLOAT8E8M0, code > 0 ? code : 1), &up),
                          code > 0 ? code : 1);
@@ -154,6 +160,7 @@ static void test_packed_integers(void **state)
     } rows[] = {
         {PRONY_INT4, as_int4, 4}, {PRONY_UINT4, as_uint4, 4}, {PRONY_INT2, as_int2, 2}, {PRONY_UINT2, as_uint2, 2}};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        SCENARIO(r);
         uint8_t packed[5];
         int32_t back[7];
         memset(packed, 0xa5, sizeof packed);
@@ -249,6 +256,7 @@ static void test_runs_are_their_elements(void **state)
     values[4] = INFINITY;
     values[5] = -INFINITY;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        SCENARIO(t);
         uint8_t run[2 * N] = {0}, one[2 * N] = {0};
         prn_quantize_run(run, types[t], 0, values, zero, N, &saturating);
         for (int i = 0; i < N; i++) prn_quantize_one(one, types[t], i, values[i], zero[i], &saturating);

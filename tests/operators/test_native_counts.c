@@ -1,5 +1,6 @@
 /* Native counts of single operators against figures worked out by hand from the definitions: macs, madds, flops,
  * special, bytes and parameters, and the facts of convolutions. */
+#include "failure_trace.h"
 #include "one_node.h"
 
 #include <setjmp.h>
@@ -117,6 +118,7 @@ static void test_facts_of_a_convolution(void **state)
     prony_report *report = inspect_built(m);
     const prony_cost *cost = &prony_report_layers(report, NULL)->cost;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        SCENARIO_NAMED(i, wanted[i].name);
         uint32_t f = 0;
         while (f < cost->fact_count && strcmp(cost->facts[f].key, wanted[i].name) != 0) f++;
         assert_true(f < cost->fact_count);

@@ -1,6 +1,7 @@
 /* The loops that are compiled once per instruction set and serve every number type, against arithmetic on single
  * elements: conversions (number_simd.h), binary rows and selection (element_rows.h), folds (fold.h). The test tries
  * every table that this processor can run, at every length up to a few vectors. */
+#include "failure_trace.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/element_rows.h"
 #include "ops/kernels/vector/fold.h"
@@ -95,6 +96,7 @@ static void conversions_agree(void **state)
         PRN_OTHER_WORK_FORMS(WORK) PRN_HALF_WORK_FORM(WORK)};
     TABLES(prn_number_simd, prn_number_simd)
     for (int f = 0; f < PRONY_DTYPE_COUNT; f++) {
+        SCENARIO(f);
         for (int t = 0; t < PRONY_DTYPE_COUNT; t++) {
             const prony_dtype from_type = (prony_dtype)f, to_type = (prony_dtype)t;
             if (!prn_dtype_is_number(from_type) || !prn_dtype_is_number(to_type)) continue;
@@ -231,6 +233,7 @@ static void rows_agree(void **state)
     static uint64_t a[ROW], b[ROW], y[ROW];
     TABLES(prn_element_rows, prn_element_rows)
     for (int d = 0; d < PRONY_DTYPE_COUNT; d++) {
+        SCENARIO(d);
         const prony_dtype dtype = (prony_dtype)d;
         for (int o = 0; o < PRN_ROW_COUNT; o++) {
             const prn_row_op op = (prn_row_op)o;
@@ -266,6 +269,7 @@ static void half_rows_agree(void **state)
     static uint16_t a[600], b[600], y[600];
     static const prony_dtype types[] = {PRONY_FLOAT16, PRONY_BFLOAT16};
     for (int t = 0; t < 2; t++) {
+        SCENARIO(t);
         fill(a, types[t], 600, false);
         fill(b, types[t], 600, false);
         for (int o = 0; o <= PRN_ROW_LESS_OR_EQUAL; o++) {
@@ -293,6 +297,7 @@ static void picks_agree(void **state)
         y[i] = (uint8_t)random_bits();
     }
     for (int k = 0; k < table_count; k++) {
+        SCENARIO(k);
         for (int w = 0; w < 4; w++) {
             for (int steps = 0; steps < 8; steps++) {
                 const int c_step = steps & 1, x_step = steps >> 1 & 1, y_step = steps >> 2;
@@ -342,6 +347,7 @@ static void folds_agree(void **state)
         real[i] = (double)whole[i];
     }
     for (int k = 0; k < table_count; k++) {
+        SCENARIO(k);
         for (int f = 0; f < PRN_FOLD_COUNT; f++) {
             for (int n = 0; n <= (f == PRN_FOLD_MUL ? 30 : ROW); n++) {
                 double want = 2.0;
@@ -379,6 +385,7 @@ static void narrow_folds_agree(void **state)
     static uint64_t x[ROW];
     TABLES(prn_fold, prn_fold_table)
     for (int d = 0; d < PRONY_DTYPE_COUNT; d++) {
+        SCENARIO(d);
         const prony_dtype dtype = (prony_dtype)d;
         if (!prn_dtype_is_number(dtype) || is_real(dtype) || dtype == PRONY_BOOL) continue;
         fill(x, dtype, ROW, false);
@@ -406,6 +413,7 @@ static void extremes_are_found(void **state)
     enum { COUNT = sizeof given / sizeof *given };
     TABLES(prn_fold, prn_fold_table)
     for (int k = 0; k < table_count; k++) {
+        SCENARIO(k);
         for (int form = 0; form < 4; form++) {
             const bool smallest = form & 1, last = form & 2;
             for (int n = 1; n <= COUNT; n++) {

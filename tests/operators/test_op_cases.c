@@ -1,5 +1,6 @@
 /* Every operator of the table on the rows of tests/operators/cases. `test_op_cases WORD` runs the rows of the operators
  * whose name contains WORD. */
+#include "failure_trace.h"
 #include "tests/support/op_cases.h"
 
 #include <setjmp.h>
@@ -80,6 +81,7 @@ static void test_descriptors_are_whole(void **state)
 {
     (void)state;
     for (size_t k = 0; k < prn_op_count(); k++) {
+        SCENARIO(k);
         const prn_op *op = prn_op_at(k);
         assert_non_null(op->name);
         if (!op->infer || !op->cost || !op->cost_text || !op->kernels || !op->kernels->name) fail_msg("%s", op->name);
@@ -102,6 +104,7 @@ static void test_kernels_are_well_formed(void **state)
 {
     (void)state;
     for (size_t k = 0; k < prn_op_count(); k++) {
+        SCENARIO(k);
         const prn_op *op = prn_op_at(k);
         for (const prn_kernel *kernel = op->kernels; kernel->name; kernel++) {
             if (!kernel->run || !kernel->backend) fail_msg("%s: %s cannot run", op->name, kernel->name);

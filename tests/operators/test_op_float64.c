@@ -1,6 +1,7 @@
 /* Every row of tests/operators/cases as a model with an accuracy profile: the float64 reference of an operator agrees
  * with the operator within its type's precision, or is reported as missing. `test_op_float64 WORD`: operators whose
  * name contains WORD. */
+#include "failure_trace.h"
 #include "tests/support/op_case_model.h"
 
 #include "base/shape.h"
@@ -122,6 +123,7 @@ static void references_agree_with_operators(void **state)
     (void)state;
     size_t failed = 0;
     for (size_t i = 0; i < cases.count; i++) {
+        SCENARIO(i);
         char message[2048] = "";
         if (cases.items[i].refused || !strstr(cases.items[i].op, only)) continue;
         if (check(&cases.items[i], message, sizeof message)) continue;

@@ -1,5 +1,6 @@
 /* Variants of operators that are easily overlooked, against values written out: opset 1, reductions over no axis,
  * elements below a byte, half precisions, text. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -93,6 +94,7 @@ static void reductions_over_no_axis(void **state)
     } rows[] = {{"ReduceSum", x},      {"ReduceMax", x},      {"ReduceProd", x}, {"ReduceLogSumExp", x},
                 {"ReduceL1", F(2, 4)}, {"ReduceL2", F(2, 4)}, {"ReduceMean", x}, {"ReduceSumSquare", F(4, 16)}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        SCENARIO_NAMED(i, rows[i].op);
         check(&(form){rows[i].op, "noop_with_empty_axes=1", 18, PRONY_FLOAT32, "2", x, PRONY_FLOAT32, "2",
                       rows[i].wanted, NULL, NULL});
     }
@@ -132,6 +134,7 @@ static void quantized_zeros_keep_their_sign(void **state)
         const uint8_t *wanted;
     } rows[] = {{PRONY_FLOAT4E2M1, 23, U8(0x80, 0x09)}, {PRONY_FLOAT8E4M3FN, 17, U8(0, 0x80, 0xb0)}};
     for (size_t i = 0; i < 2; i++) {
+        SCENARIO(i);
         char attributes[40];
         snprintf(attributes, sizeof attributes, "output_dtype=%lld", (long long)rows[i].number);
         model_run r = {0};
@@ -153,6 +156,7 @@ static void backwards_from_before_the_beginning(void **state)
     (void)state;
     static const int64_t start[1] = {-6}, end[1] = {INT64_MIN}, axis[1] = {0}, step[1] = {-1};
     for (int empty = 0; empty < 2; empty++) {
+        SCENARIO(empty);
         model_run r = {0};
         model_builder *m = mb_begin(13);
         mb_input(m, "x", PRONY_FLOAT32, empty ? "0" : "3");
@@ -194,6 +198,7 @@ static void half_range(void **state)
         uint16_t one, five, two, three;
     } rows[] = {{PRONY_FLOAT16, 0x3c00, 0x4500, 0x4000, 0x4200}, {PRONY_BFLOAT16, 0x3f80, 0x40a0, 0x4000, 0x4040}};
     for (size_t i = 0; i < 2; i++) {
+        SCENARIO(i);
         model_run r = {0};
         model_builder *m = mb_begin(27);
         mb_input(m, "x", rows[i].type, "");

@@ -5,6 +5,7 @@
  *     test_op_varied --seed 7 --count 1000    variations 7 to 1006 of every row
  *     test_op_varied --seed 7 --seconds 3600  for an hour
  *     … --only WORD                           of the operators whose name contains WORD */
+#include "tests/support/seed_options.h"
 #include "tests/support/op_vary.h"
 
 #include <inttypes.h>
@@ -18,25 +19,17 @@
 #include <cmocka.h>
 
 static op_case_list cases;
-static uint64_t first_seed = 1, seed_count = 2;
-static double seconds;
+static seed_options options = {.first = 1, .count = 2};
 static const char *only = "";
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void test_varied_rows_agree(void **state)
 {
     (void)state;
     uint64_t passed = 0, refused = 0, failed = 0;
-    double start = now();
+    double start = seed_options_now();
     static op_varied varied;
     char message[2048];
-    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count; seed++) {
+    for (uint64_t seed = options.first; seed_options_include(&options, seed, start); seed++) {
         for (size_t i = 0; i < cases.count; i++) {
             message[0] = '\0';
             if (!strstr(cases.items[i].op, only) || !op_vary(&varied, &cases, i, seed)) continue;
@@ -58,12 +51,9 @@ static void test_varied_rows_agree(void **state)
 int main(int argc, char **argv)
 {
     char message[512] = "";
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seed") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--count") == 0) seed_count = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--seconds") == 0) seconds = strtod(argv[i + 1], NULL);
-        if (strcmp(argv[i], "--only") == 0) only = argv[i + 1];
-    }
+    const int status = seed_options_read(&options, argc, argv, NULL, NULL);
+    if (status >= 0) return status;
+    if (options.only) only = options.only;
     if (!op_cases_load(&cases, PRN_SOURCE_DIR "/tests/operators/cases", message, sizeof message)) {
         print_error("%s\n", message);
         return 1;

@@ -1,5 +1,6 @@
 /* The two sources of random numbers: the counting stream's moments and independence, and the Mersenne Twister against
  * published figures. */
+#include "failure_trace.h"
 #include "ops/kernels/random/mersenne.h"
 #include "ops/kernels/random/random.h"
 
@@ -56,6 +57,7 @@ static void test_counting_stream(void **state)
     for (int i = 0; i < DRAWS; i++) draw[i] = prn_random_uniform(key_of("node", true, (uint64_t)i), 0, 53);
     check_moments(draw);
     for (int i = 0; i < 1000; i++) {
+        SCENARIO(i);
         const double coarse = prn_random_uniform(key, (uint64_t)i, 8);
         assert_true(coarse * 256.0 == floor(coarse * 256.0) && coarse < 1.0);
     }

@@ -1,4 +1,5 @@
 /* The regular expressions of RegexFullMatch: full matches, refused patterns, and bounded time for every pattern. */
+#include "failure_trace.h"
 #include "ops/text/regex.h"
 
 #include "base/memory/alloc.h"
@@ -82,6 +83,7 @@ static void whole_texts_match(void **state)
          {"account@hotmail.com", "not email"}},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        SCENARIO_NAMED(k, rows[k].pattern);
         for (int wanted = 0; wanted < 2; wanted++) {
             const char *const *texts = wanted ? rows[k].yes : rows[k].no;
             for (int t = 0; t < 5 && texts[t]; t++)
@@ -108,6 +110,7 @@ static void what_is_no_expression_is_refused(void **state)
         "(?=a)b",     "(?<!a)b", "(a)\\1",      "\\pN",
         "[[:nope:]]", "(?x)a",   "\\x{110000}", "((((a{1,1000}){1,1000}){1,1000}){1,1000})"};
     for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++) {
+        SCENARIO_NAMED(k, patterns[k]);
         prony_error error = {0};
         prn_regex *regex = NULL;
         prony_status status = prn_regex_compile(&regex, patterns[k], strlen(patterns[k]), &error);
@@ -140,6 +143,7 @@ static void allocations_may_fail(void **state)
     static const char pattern[] = "(?i)(ab|[c-f]+){2,40}\\b(x|y{0,9}|z)*";
     bool failed = true;
     for (uint64_t n = 1; failed; n++) {
+        SCENARIO(n);
         prn_regex *regex = NULL;
         prn_alloc_fail_at(n);
         prony_status status = prn_regex_compile(&regex, pattern, strlen(pattern), NULL);

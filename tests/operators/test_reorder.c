@@ -1,5 +1,6 @@
 /* prony::Reorder between every two layouts: each element lands where ops/layout.h says, padding lanes are zero, and any
  * thread count gives the same bytes. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "ops/op.h"
 
@@ -88,6 +89,7 @@ static void test_every_pair_of_layouts(void **state)
     assert_non_null(op);
     for (const prn_kernel *kernel = op->kernels; kernel->name; kernel++) {
         for (size_t shape = 0; shape < sizeof shapes / sizeof *shapes; shape++) {
+            SCENARIO(shape);
             for (size_t pair = 0; pair < 16 * 3; pair++)
                 check_pair(&shapes[shape], dtypes[pair / 16], layouts[pair / 4 % 4], layouts[pair % 4], kernel);
         }

@@ -1,4 +1,5 @@
 /* Sizes make a Resize's coordinates rational: every neighbour that is taken is the one of exact arithmetic. */
+#include "failure_trace.h"
 #include "ops/vision/resize.h"
 
 #include <setjmp.h>
@@ -41,6 +42,7 @@ static void neighbours_are_exact(void **state)
                                                         PRN_RESIZE_TF_HALF_PIXEL_FOR_NN};
     (void)state;
     for (size_t i = 0; i < MOST * MOST * 20; i++) {
+        SCENARIO(i);
         const int64_t in = (int64_t)(i % MOST) + 1, out = (int64_t)(i / MOST % MOST) + 1;
         prn_resize resize = {.mode = PRN_RESIZE_NEAREST,
                              .coordinate = coordinates[i / (MOST * MOST) % 5],

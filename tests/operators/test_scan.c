@@ -1,4 +1,5 @@
 /* Scan: along any axis, in batches, and with a length that only a run knows. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -32,6 +33,7 @@ static void scan_walks_along_any_axis(void **state)
         "num_scan_inputs=1 scan_input_axes=[-1] scan_input_directions=[1] scan_output_axes=[1] "
         "scan_output_directions=[1]"};
     for (int k = 0; k < 2; k++) {
+        SCENARIO(k);
         model_builder *m = mb_begin(11);
         mb_input(m, "start", PRONY_FLOAT32, "2");
         mb_input(m, "x", PRONY_FLOAT32, "2,3");

@@ -1,5 +1,6 @@
 /* Sequences and optionals in whole models: as inputs and outputs, through every operator on them, in branches and
  * loops. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -76,6 +77,7 @@ static void sequences_are_edited(void **state)
     mr_set(&r, "at", PRONY_INT64, "", &at);
     uint64_t live = 0;
     for (int k = 0; k < 4; k++) {
+        SCENARIO(k);
         expect_items(mr_run(&r, 0), 3, three);
         expect_items(mr_output(&r, 1), 2, two);
         mr_expect(mr_output(&r, 2), PRONY_INT64, "", &length);
@@ -179,6 +181,7 @@ static void parts_along_an_axis(void **state)
     mr_set(&r, "x", PRONY_FLOAT32, "2,5", x);
     (void)mr_run(&r, 0);
     for (size_t k = 0; k < 5; k++) {
+        SCENARIO(k);
         const prony_value *s = mr_output(&r, k);
         assert_int_equal(s->count, k >= 2 ? 5 : 3);
         for (size_t i = 0; i < s->count; i++) {
@@ -243,6 +246,7 @@ static void sequences_in_loops_and_branches(void **state)
     mr_set(&r, "x", PRONY_FLOAT32, "3", x);
     mr_set(&r, "n", PRONY_INT64, "", &n);
     for (int k = 0; k < 6; k++) {
+        SCENARIO(k);
         mr_set(&r, "whole", PRONY_BOOL, "", &truth[k % 2]);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, k % 2 ? "6" : "3", k % 2 ? moved : x);
         if (k < 2) live[k] = mr_live_bytes(&r);
@@ -294,6 +298,7 @@ static void growing_and_shrinking_copy_seldom(void **state)
     mr_set(&r, "n", PRONY_INT64, "", &n);
     mr_set(&r, "x", PRONY_FLOAT32, "2", a);
     for (int k = 0; k < 2; k++) {
+        SCENARIO(k);
         mr_expect(mr_run(&r, 0), PRONY_INT64, "", &left);
         assert_true(mr_asked_bytes(&r) < 10 * MANY * sizeof(prony_value));
         assert_true(mr_peak_bytes(&r) < 10 * MANY * sizeof(prony_value));
@@ -334,6 +339,7 @@ static void sequences_that_share_items_differ(void **state)
     mr_set(&r, "z", PRONY_FLOAT32, "1", c);
     uint64_t live = 0;
     for (int k = 0; k < 3; k++) {
+        SCENARIO(k);
         for (size_t i = 0; i < 8; i++) expect_items(i ? mr_output(&r, i) : mr_run(&r, 0), counts[i], wanted[i]);
         if (k == 0) live = mr_live_bytes(&r);
         assert_int_equal(mr_live_bytes(&r), live);

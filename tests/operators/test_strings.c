@@ -1,5 +1,6 @@
 /* Tensors of strings in whole models: as inputs, constants and outputs, through the operators on them and those that
  * only move them. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -37,6 +38,7 @@ static void normalizer(void **state)
         {"case_change_action='LOWER' locale='no_SUCH.locale'", "5", "monday|tuesday|\xc3\xa4rger||monday"},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        SCENARIO_NAMED(k, rows[k].attributes);
         model_run r = {0};
         one_operator(&r, 10, "StringNormalizer", rows[k].attributes, "5", x);
         mr_expect_text(mr_run(&r, 0), rows[k].dims, rows[k].wanted);
@@ -68,6 +70,7 @@ static void concat(void **state)
     mr_set(&r, "y", PRONY_STRING, "3", y);
     uint64_t live = 0;
     for (int k = 0; k < 3; k++) {
+        SCENARIO(k);
         const prony_value *z = mr_run(&r, 0);
         assert_int_equal(((const prony_string *)z->data)[2].size, 4);
         assert_memory_equal(((const prony_string *)z->data)[2].data, "ae\0f", 4);
@@ -95,6 +98,7 @@ static void split(void **state)
         {"maxsplit=0", "3,1", "a,b,,c||d e\t f ", {1, 0, 1}},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        SCENARIO_NAMED(k, rows[k].attributes);
         model_builder *m = mb_begin(20);
         mb_input(m, "x", PRONY_STRING, "N");
         mb_node(m, "StringSplit", "x", "y n", rows[k].attributes);

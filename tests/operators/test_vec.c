@@ -1,6 +1,7 @@
 /* The vector kernels of every instruction set of this processor, against libm in double: each map over a sweep of
  * all binades with subnormals, infinities and NaN; the same bits for an element at any position of a row; sums and
  * rows. */
+#include "failure_trace.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/vec.h"
 
@@ -187,6 +188,7 @@ static void maps_are_accurate(void **state)
     assert_non_null(y);
     bool covered[PRN_MAP_COUNT] = {false};
     for (size_t c = 0; c < sizeof map_cases / sizeof *map_cases; c++) {
+        SCENARIO(c);
         const map_case *test = &map_cases[c];
         covered[test->map] = true;
         for (int t = 0; t < table_count; t++) {
@@ -222,7 +224,9 @@ static void position_does_not_matter(void **state)
     float x[ROW], whole[ROW], part[ROW];
     fill(x, ROW, 1);
     for (int t = 0; t < table_count; t++) {
+        SCENARIO(t);
         for (size_t c = 0; c < sizeof map_cases / sizeof *map_cases; c++) {
+            SCENARIO(c);
             const map_case *test = &map_cases[c];
             table[t]->map[test->map](whole, x, ROW, test->a, test->b);
             for (int begin = 0; begin < ROW; begin += 7) {
@@ -286,6 +290,7 @@ static void binaries_are_exact(void **state)
     b[17] = INFINITY;
     b[21] = 0.0f;
     for (int t = 0; t < table_count; t++) {
+        SCENARIO(t);
         for (int k = 0; k < PRN_BINARY_COUNT; k++) {
             const prn_binary_id op = (prn_binary_id)k;
             const prn_vec_table *vec = table[t];
@@ -321,6 +326,7 @@ static void powers_agree(void **state)
     float a[COUNT], y[COUNT];
     for (int i = 0; i < COUNT; i++) a[i] = i % 2 ? -numbers[i / 2] : numbers[i / 2];
     for (int t = 0; t < table_count; t++) {
+        SCENARIO(t);
         for (int k = 0; k < COUNT; k++) {
             table[t]->vs[PRN_BINARY_POW](y, a, a[k], COUNT);
             for (int i = 0; i < COUNT; i++) expect_binary(PRN_BINARY_POW, y[i], a[i], a[k]);
@@ -348,6 +354,7 @@ static void sums_agree(void **state)
     fill(a, LONG_ROW, 4);
     fill(b, LONG_ROW, 5);
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        SCENARIO(l);
         const int n = lengths[l];
         double sum = 0, squares = 0, absolutes = 0, dot = 0, high = -INFINITY, low = INFINITY;
         for (int i = 0; i < n; i++) {
@@ -382,6 +389,7 @@ static void extremes_keep_nan(void **state)
     const int table_count = tables(table);
     float x[ROW];
     for (int at = 0; at < ROW; at += 9) {
+        SCENARIO(at);
         fill(x, ROW, 6);
         x[at] = NAN;
         for (int t = 0; t < table_count; t++) {
@@ -401,7 +409,9 @@ static void softmax_rows_agree(void **state)
     fill(x, LONG_ROW, 7);
     x[1] = 3000.0f;
     for (int pass = 0; pass < 2; pass++, x[1] = 0.5f) {
+        SCENARIO(pass);
         for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+            SCENARIO(l);
             const int n = lengths[l];
             double top = -INFINITY, sum = 0;
             for (int i = 0; i < n; i++) top = fmax(top, (double)x[i]);
@@ -434,6 +444,7 @@ static void masked_softmax_rows_agree(void **state)
     fill(x, ROWS * APART, 11);
     for (int i = 0; i < ROW + ROWS; i++) mask[i] = i % 5 == 3 ? -INFINITY : (float)(i % 3) - 1.0f;
     for (int n = 1; n <= ROW; n += n < 40 ? 1 : 17) {
+        SCENARIO(n);
         for (int kind = 0; kind < 6; kind++) {
             const float scales[] = {1.0f, 0.125f, -0.5f}, scale = scales[kind / 2], *added = kind & 1 ? mask : NULL;
             for (int t = 0; t < table_count; t++) {
@@ -474,6 +485,7 @@ static void huge_scores_are_weighed(void **state)
     const prn_vec_table *table[3];
     const int table_count = tables(table);
     for (int t = 0; t < table_count; t++) {
+        SCENARIO(t);
         for (float size = 1e6f; size < 1e30f; size *= 7.3f) {
             float x[37], factor;
             for (int i = 0; i < 37; i++) x[i] = size * (float)(i % 5 + 1) / 5.0f;
@@ -491,12 +503,14 @@ static void scaled_rows_tell_whether_they_are_finite(void **state)
     const int table_count = tables(table);
     static const float others[] = {INFINITY, -INFINITY, NAN, 3e38f};
     for (int t = 0; t < table_count; t++) {
+        SCENARIO(t);
         for (int n = 1; n < 70; n++) {
             float x[70];
             for (int i = 0; i < 70; i++) x[i] = (float)i;
             assert_true(table[t]->scale_finite(x, 2.0f, n));
             for (int i = 0; i < 70; i++) assert_true(x[i] == (float)(i < n ? 2 * i : i));
             for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+                SCENARIO(k);
                 x[n / 2] = others[k];
                 assert_false(table[t]->scale_finite(x, 2.0f, n));
                 x[n / 2] = 0.0f;
@@ -516,6 +530,7 @@ static void normalised_rows_agree(void **state)
     fill(scale, ROW, 9);
     fill(shift, ROW, 10);
     for (int n = 1; n <= ROW; n += 9) {
+        SCENARIO(n);
         double sum = 0, squares = 0, variance = 0;
         for (int i = 0; i < n; i++) sum += (double)x[i], squares += (double)x[i] * (double)x[i];
         for (int i = 0; i < n; i++) variance += ((double)x[i] - sum / n) * ((double)x[i] - sum / n);

@@ -1,3 +1,4 @@
+#include "failure_trace.h"
 #include "tests/support/mirror.h"
 #include "engine/bind/registry.h"
 
@@ -144,6 +145,7 @@ prony_registry *mirror_registry(void)
     prony_registry *made = NULL;
     assert_int_equal(prony_registry_create(&made, NULL), PRONY_OK);
     for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+        SCENARIO_NAMED(i, operators[i].name);
         prony_operator o = PRONY_OPERATOR_INIT;
         o.domain = "test";
         o.name = operators[i].name;

@@ -1,6 +1,7 @@
 /* The command line of tests that make random models from seeds. */
 #include "tests/support/seed_options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -34,13 +35,25 @@ static int save_graph(random_graph *g, const char *path)
 int seed_options_read(seed_options *options, int argc, char **argv, int (*print)(uint64_t seed),
                       random_graph *(*make)(uint64_t seed))
 {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const uint64_t number = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--seed") == 0) options->first = number;
-        if (strcmp(argv[i], "--count") == 0) options->count = number;
-        if (strcmp(argv[i], "--seconds") == 0) options->seconds = strtod(argv[i + 1], NULL);
-        if (strcmp(argv[i], "--print") == 0) return print(number);
-        if (strcmp(argv[i], "--save") == 0 && i + 2 < argc) return save_graph(make(number), argv[i + 2]);
+    for (int i = 1; i < argc; i += 2) {
+        const char *value = i + 1 < argc ? argv[i + 1] : "";
+        const uint64_t number = strtoull(value, NULL, 10);
+        if (*value && strcmp(argv[i], "--seed") == 0) {
+            options->first = number;
+        } else if (number > 0 && strcmp(argv[i], "--count") == 0) {
+            options->count = number;
+        } else if (*value && strcmp(argv[i], "--seconds") == 0) {
+            options->seconds = strtod(value, NULL);
+        } else if (*value && strcmp(argv[i], "--only") == 0) {
+            options->only = value;
+        } else if (*value && print && strcmp(argv[i], "--print") == 0) {
+            return print(number);
+        } else if (i + 2 < argc && make && strcmp(argv[i], "--save") == 0) {
+            return save_graph(make(number), argv[i + 2]);
+        } else {
+            fprintf(stderr, "unknown option, or one without a value: %s\n", argv[i]);
+            return 2;
+        }
     }
     return -1;
 }

@@ -2,6 +2,7 @@
  *
  *     --seed FIRST --count N      N of them, from seed FIRST on
  *     --seconds S                 for so long, instead of a count
+ *     --only NAME                 tests or operators of that name
  *     --print SEED                the model of a seed as text
  *     --save SEED FILE            and as ONNX */
 #ifndef PRN_TESTS_SUPPORT_SEED_OPTIONS_H
@@ -11,11 +12,13 @@
 
 typedef struct seed_options {
     uint64_t first, count;
-    double seconds; /* 0: `count` decides */
+    double seconds;   /* 0: `count` decides */
+    const char *only; /* NULL: all */
 } seed_options;
 
-/* Reads the command line. Returns -1 when the tests are to run; otherwise the exit status of --print, which `print`
- * serves, or of --save, for which `make` makes the graph. */
+/* Reads the command line. Returns -1 when the tests are to run; otherwise the exit status: of --print, which `print`
+ * serves, of --save, for which `make` makes the graph, or 2 for an unknown option. A program without these functions
+ * passes NULL and does not know the option. */
 int seed_options_read(seed_options *options, int argc, char **argv, int (*print)(uint64_t seed),
                       random_graph *(*make)(uint64_t seed));
 /* Seconds of a monotonic clock. */

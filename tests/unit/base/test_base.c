@@ -1,5 +1,6 @@
 /* The base layer: heap and its failures, pool, status, shapes, attributes, hashes, files, machine facts. */
 #define _GNU_SOURCE
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "base/attr.h"
 #include "base/memory/budget.h"
@@ -55,6 +56,7 @@ static void aligned_blocks_are_aligned(void **state)
 {
     (void)state;
     for (size_t alignment = 16; alignment <= 4096; alignment *= 2) {
+        SCENARIO(alignment);
         unsigned char *block = prn_alloc_aligned(alignment, 100);
         assert_non_null(block);
         assert_int_equal((uintptr_t)block % alignment, 0);
@@ -69,6 +71,7 @@ static void grown_arrays_keep_their_elements(void **state)
     int *array = NULL;
     size_t capacity = 0;
     for (size_t i = 0; i < 1000; i++) {
+        SCENARIO(i);
         assert_true(PRN_GROW(array, capacity, i + 1));
         array[i] = (int)i;
     }
@@ -90,6 +93,7 @@ static void pool_objects_are_zeroed_aligned_and_apart(void **state)
     unsigned char *object[300];
     size_t size[300];
     for (size_t i = 0; i < 300; i++) {
+        SCENARIO(i);
         size[i] = i % 50 == 49 ? 100000 + i : i;
         object[i] = prn_bump_alloc(&pool, size[i], 1);
         assert_non_null(object[i]);
@@ -98,10 +102,12 @@ static void pool_objects_are_zeroed_aligned_and_apart(void **state)
         memset(object[i], (int)(i & 0xff), size[i]);
     }
     for (size_t i = 0; i < 300; i++) {
+        SCENARIO(i);
         for (size_t b = 0; b < size[i]; b++) assert_int_equal(object[i][b], i & 0xff);
     }
     static const size_t sizes[] = {2, 4, 8, 12, 16, 24, 40, 48, 136};
     for (size_t i = 0; i < 9; i++) {
+        SCENARIO(i);
         size_t alignment = sizes[i] & -sizes[i];
         assert_string_equal(prn_bump_printf(&pool, "%s-%d", "name", 7), "name-7");
         assert_string_equal(prn_bump_strndup(&pool, "abcdef", 3), "abc");
@@ -373,6 +379,7 @@ static void machine_facts_agree_with_one_another(void **state)
     assert_true(machine.total_memory_bytes > 1 << 20);
     int known = access("/sys/devices/system/cpu/cpu0/cache/index0", F_OK) == 0; /* by how many processors, only there */
     for (int i = 0; i < machine.cache_count; i++) {
+        SCENARIO(i);
         assert_in_range(machine.caches[i].level, 1, 5);
         assert_true(machine.caches[i].bytes >= 1024 && machine.caches[i].shared_by >= known);
     }
@@ -400,6 +407,7 @@ static void one_thread_uses_one_processor_at_most(void **state)
     enum { MEASUREMENTS = 300 };
     int64_t used = 0, passed = 0;
     for (int i = 0; i < MEASUREMENTS; i++) {
+        SCENARIO(i);
         prn_usage before, after;
         prn_usage_begin(&before);
         prn_usage_end(&after);

@@ -1,5 +1,6 @@
 /* Bounds on what a model file can cost: stack, and quadratic time (memory: test_memory_bounds.c). Time needs no clock:
  * at these sizes a quadratic walk takes many minutes, and the test's time limit is far above a linear one. */
+#include "failure_trace.h"
 #include "base/memory/stack.h"
 #include "tests/support/model_run.h"
 #include "prony_report.h"
@@ -219,6 +220,7 @@ static void test_products_on_small_stacks(void **state)
 {
     (void)state;
     for (int quantized = 0; quantized < 2; quantized++) {
+        SCENARIO(quantized);
         prony_error error = {0};
         assert_int_equal(on_stack(products(quantized), LARGE_STACK, 0, &error), PRONY_OK);
         const uint64_t wanted = last_hash;
@@ -242,6 +244,7 @@ static void test_small_stack(void **state)
     prony_error error = {0};
     model_builder *(*const build[])(int) = {nested_ifs, nested_loops, nested_calls};
     for (size_t i = 0; i < sizeof build / sizeof *build; i++) {
+        SCENARIO(i);
         for (int depth = 1; depth <= 63; depth += depth < 4 ? 1 : 12) {
             prony_status status = on_stack(build[i](depth), LARGE_STACK, bytes, &error);
             if (status != PRONY_OK) fail_msg("%zu, %d deep: %s", i, depth, error.message);
@@ -443,6 +446,7 @@ static void test_nothing_of_great_extent(void **state)
               {"LRN", "4294967296,3,0,5", "size=3", 13}};
     static const float none[1];
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        SCENARIO_NAMED(i, of[i].op);
         model_run r = {0};
         model_builder *m = mb_begin(of[i].opset);
         const int64_t axis = 1;

@@ -1,4 +1,5 @@
 /* Verdicts on a busy machine from simulated counters, and properties of the real counters. */
+#include "failure_trace.h"
 #include "base/os/disturbance.h"
 #include "base/os/resident.h"
 
@@ -54,6 +55,7 @@ static void test_verdicts(void **state)
         {20, 19.9, 0, 0, PRN_LOAD_QUIET, NULL}, /* ticks are coarser than the process clock */
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO(i);
         char text[160] = "";
         prn_disturbance d = over_ten_seconds(rows[i].own, rows[i].busy, rows[i].stolen, rows[i].waited);
         if (d.verdict != rows[i].verdict) fail_msg("row %zu: %s", i, prn_verdict_name(d.verdict));

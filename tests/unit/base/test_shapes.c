@@ -1,4 +1,5 @@
 /* Status, shapes, attributes and hashes of base/. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "base/attr.h"
 #include "base/hash/sha256.h"
@@ -182,6 +183,7 @@ static void sha256_gives_the_published_digests(void **state)
     char text[65];
     prn_sha256 hash;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        SCENARIO_NAMED(i, known[i].text);
         prn_sha256_init(&hash);
         prn_sha256_add(&hash, known[i].text, strlen(known[i].text));
         prn_sha256_text(&hash, text);

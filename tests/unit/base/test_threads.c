@@ -1,5 +1,6 @@
 /* The thread layer: every task once, the same pieces for every thread count, OMP_* variables without effect, callers on
  * several threads at once. Runs under ThreadSanitizer as well. */
+#include "failure_trace.h"
 #include "base/os/clock.h"
 #include "base/threads/parallel.h"
 #include "base/threads/thread_pool.h"
@@ -81,6 +82,7 @@ static void every_task_runs_once(void **state)
 {
     (void)state;
     for (int threads = 1; threads <= 4; threads++) {
+        SCENARIO(threads);
         int runs[TASKS] = {0};
         prn_parallel_tasks(threads, TASKS, count_task, runs);
         for (int i = 0; i < TASKS; i++) assert_int_equal(runs[i], 1);
@@ -114,6 +116,7 @@ static void slots_share_all_tasks(void **state)
     (void)state;
     static const int64_t slots[] = {1, 2, 3, MOST_SLOTS}, tasks[] = {0, 1, 5, TASKS};
     for (size_t i = 0; i < 64; i++) {
+        SCENARIO(i);
         slot_counts counts = {.unordered = 0};
         const int64_t some = slots[i % 4], all = tasks[i / 4 % 4];
         prn_parallel_slots(1 + (int)i / 16, some, all, count_slot, &counts);
@@ -183,6 +186,7 @@ static void pieces_depend_on_the_problem_alone(void **state)
     static const int64_t counts[] = {1, 63, 64, 65, 127, 128, 1000, 4096, 4097, 65537, LENGTH};
     static const int64_t grains[] = {0, 1, 64, 100, 1000, 50000, 1000000};
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+        SCENARIO(c);
         for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) check_pieces(counts[c], grains[g], &one, &four);
     }
     memset(&one, 0xff, sizeof one);
@@ -231,6 +235,7 @@ static void several_callers_each_have_a_team(void **state)
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, sum_many, values), 0);
     for (int i = 0; i < 3; i++) {
+        SCENARIO(i);
         void *result;
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_null(result);
@@ -264,6 +269,7 @@ static void short_jobs_in_a_row_lose_nothing(void **state)
     atomic_int sum = 0;
     int expected = 0;
     for (int round = 0; round < 3000; round++) {
+        SCENARIO(round);
         int tasks = 2 + round % 7;
         prn_thread_pool_run(1 + round % 4, tasks, add_one, &sum);
         expected += tasks;
@@ -285,6 +291,7 @@ static void shutting_down_waits_for_the_workers(void **state)
     prony_threads_shut_down();
     const uint64_t before = prony_memory_in_use();
     for (int round = 0; round < 50; round++) {
+        SCENARIO(round);
         atomic_int sum = 0;
         prn_thread_pool_run(4, 8, add_one, &sum);
         prn_thread_pool_run(4, 8, leave_quietly, NULL);

@@ -1,5 +1,6 @@
 /* Several threads, each with a session of its own, share one model; ThreadSanitizer runs this too. A second run of a
  * session during the first one is refused. */
+#include "failure_trace.h"
 #include "prony_operator.h"
 
 #include <pthread.h>
@@ -44,11 +45,13 @@ static void sessions_share_a_model(void **state)
     static worker workers[THREADS];
     assert_int_equal(prony_model_load(&model, PRN_SOURCE_DIR "/models/digits.onnx", NULL, &error), PRONY_OK);
     for (int i = 0; i < THREADS; i++) {
+        SCENARIO(i);
         workers[i].model = model;
         assert_int_equal(pthread_create(&thread[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
     for (int i = 0; i < THREADS; i++) {
+        SCENARIO(i);
         if (workers[i].status != PRONY_OK) fail_msg("%s", workers[i].error.message);
         assert_memory_equal(workers[0].output, workers[i].output, sizeof workers[0].output);
     }

@@ -1,4 +1,5 @@
 /* Every row of the command line's tables is sound: names, letters, commands, defaults, choices, help and examples. */
+#include "failure_trace.h"
 #include "bench/load/load.h"
 #include "bench/options/option_table.h"
 #include "prony_judge.h"
@@ -257,6 +258,7 @@ static void test_help_fits_a_screen(void **state)
     const option_row *row;
     size_t first = 0;
     for (size_t i = 0; (command = command_at(i)); i++) {
+        SCENARIO(i);
         const size_t lines = help_lines(command, false);
         if (lines > 60) fail_msg("prony %s --help has %zu lines, more than 60", command->name, lines);
         assert_true(help_lines(command, true) >= lines);
@@ -288,6 +290,7 @@ static void test_examples_are_valid(void **state)
     (void)state;
     const command_row *command;
     for (size_t i = 0; (command = command_at(i)); i++) {
+        SCENARIO(i);
         assert_non_null(command->examples[0]);
         for (size_t e = 0; e < COMMAND_EXAMPLES && command->examples[e]; e++) {
             assert_int_equal(strncmp(command->examples[e], command->name, strlen(command->name)), 0);

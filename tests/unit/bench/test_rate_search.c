@@ -1,5 +1,6 @@
 /* The search for the largest rate against simulated services on a clock of their own, whose true rate is known from
  * very long phases. All seeds are fixed. */
+#include "failure_trace.h"
 #include "bench/load/rate_search.h"
 
 #include "profiler/statistics/statistics.h"
@@ -91,6 +92,7 @@ static void test_known_rates(void **state)
 {
     (void)state;
     for (size_t k = 0; k < SERVICES; k++) {
+        SCENARIO(k);
         double truth = true_rate(&services[k]), worst = 0, seconds = 0;
         int within = 0, held = 0, precise = 0, reliable = 0;
         for (int i = 0; i < SEARCHES; i++) {
@@ -130,6 +132,7 @@ static void test_ends(void **state)
     (void)state;
     static const double limits[] = {1e9, 1000, 999, 501, 123.4, 7, 0.2};
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        SCENARIO(i);
         double limit = limits[i];
         for (double precision = 0.02; precision < 0.2; precision *= 2) {
             rate_search search = {1000, PERCENTILE, precision, step_phase, &limit};
@@ -155,6 +158,7 @@ static void test_late_queries(void **state)
     (void)state;
     assert_int_equal(load_fewest_queries(0.99), 662);
     for (size_t n = 662; n < 20000; n = n * 3 / 2) {
+        SCENARIO(n);
         int64_t allowed = load_allowed_late(n, 0.99);
         assert_true(allowed >= 1 && (double)allowed < 0.01 * (double)n);
         assert_int_equal(load_verdict((rate_count){n, (size_t)allowed}, 0.99), RATE_KEPT);
@@ -168,6 +172,7 @@ static void test_phases_that_fail(void **state)
 {
     (void)state;
     for (int end = 1; end < 16; end++) {
+        SCENARIO(end);
         simulated sim = {.service = services, .random = 3, .end_at = end};
         rate_search search = {1000, PERCENTILE, RATE_PRECISION, phase, &sim};
         rate_found found;

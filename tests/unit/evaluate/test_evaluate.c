@@ -1,5 +1,6 @@
 /* Evaluation on labelled data in memory: accuracies worked out by hand, batches that do not divide the samples, the
  * user's own metric, refusals; and the best classes of an output. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "model_builder.h"
 #include "prony_analysis.h"
@@ -144,6 +145,7 @@ static void accuracies(void **state)
     bench b = open_model(pass_on, NULL);
     prony_dataset *data = the_data(&b);
     for (size_t i = 0; i < sizeof batches / sizeof batches[0]; i++) {
+        SCENARIO(i);
         prony_evaluate_options options = PRONY_EVALUATE_OPTIONS_INIT;
         prony_error error = {0};
         prony_report *report = NULL, *back = NULL;
@@ -372,6 +374,7 @@ static void what_is_refused(void **state)
     assert_int_equal(prony_dataset_create(&data, b.model, &name, values, 1, &y, NULL, &error), PRONY_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "'z'"));
     for (int k = 0; k < 2; k++) {
+        SCENARIO(k);
         assert_int_equal(dataset(&data, &b, &x, k ? &low : &high, &error), PRONY_OK);
         assert_int_equal(prony_evaluate(&report, b.session, data, NULL, &error), PRONY_OUT_OF_RANGE);
         assert_non_null(
@@ -407,6 +410,7 @@ static void best_classes(void **state)
     double sum = 0;
     for (int c = 0; c < CLASSES; c++) sum += exp((double)scores[0][c]);
     for (int k = 0; k < 3; k++) {
+        SCENARIO(k);
         assert_true(rows[k].score == (double)scores[0][rows[k].index]);
         assert_true(fabs(rows[k].probability - exp(rows[k].score) / sum) < 1e-12);
     }
@@ -436,6 +440,7 @@ static void memory_that_fails(void **state)
     (void)state;
     uint64_t n = 1;
     for (bool failed = true; failed; n++) {
+        SCENARIO(failed);
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
         options.intra_op_threads = 1;
         bench b = open_model(pass_on, &options);

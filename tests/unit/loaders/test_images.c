@@ -1,5 +1,6 @@
 /* Images as inputs: equal to Pillow and torchvision on the same files (tests/data/images), normalisation and layout,
  * refusals, and files that lie, end early or are damaged. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "loaders/images/image.h"
 #include "prony.h"
@@ -95,6 +96,7 @@ static void like_pillow(void **state)
         {"rgb.png", ":imagenet", "resize=16,crop=14,normalize=imagenet", 3, -1, -1, 1e-6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        SCENARIO_NAMED(i, cases[i].file);
         char name[64];
         prony_error error = {0};
         prony_value *expected = NULL;
@@ -127,6 +129,7 @@ static void normalisation_and_layout(void **state)
                   {"mean=0.25,std=0.5", 2, -0.5f}};
     const int64_t pixels = 29 * 37;
     for (size_t r = 0; r < sizeof ranges / sizeof ranges[0]; r++) {
+        SCENARIO_NAMED(r, ranges[r].spec);
         prony_value *value = load("rgb.png", &floats, ranges[r].spec);
         assert_int_equal(value->shape.dim[0], 1);
         for (int64_t k = 0; k < 3 * pixels; k++) {
@@ -228,6 +231,7 @@ static void files_cut_short(void **state)
     (void)state;
     prony_error error;
     for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+        SCENARIO_NAMED(f, files[f]);
         size_t size;
         uint8_t *data = read_file(files[f], &size);
         assert_int_equal(decode(data, size, 0, &error), PRONY_OK);
@@ -244,6 +248,7 @@ static void damaged_bytes(void **state)
     uint64_t random = 1;
     prony_error error;
     for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+        SCENARIO_NAMED(f, files[f]);
         size_t size;
         uint8_t *data = read_file(files[f], &size), *copy = malloc(size);
         assert_non_null(copy);
@@ -308,11 +313,13 @@ static void headers_that_lie(void **state)
     assert_int_equal(decode(data, size, 29 * 37 - 1, &error), PRONY_LIMIT);
     static const uint32_t extents[][2] = {{20000, 20000}, {1000000, 1000000}, {0x7fffffff, 0x7fffffff}, {0, 5}, {5, 0}};
     for (size_t i = 0; i < sizeof extents / sizeof extents[0]; i++) {
+        SCENARIO(i);
         claim_png(data, extents[i][0], extents[i][1]);
         assert_int_equal(decode(data, size, UINT64_MAX, &error), PRONY_INVALID_ARGUMENT);
     }
     free(data);
     for (int progressive = 0; progressive < 2; progressive++) {
+        SCENARIO(progressive);
         data = read_file(progressive ? "progressive.jpg" : "rgb.jpg", &size);
         claim_jpeg(data, size, 65500, 65500);
         assert_int_equal(decode(data, size, UINT64_MAX, &error), PRONY_INVALID_ARGUMENT);
@@ -374,6 +381,7 @@ static void memory_that_fails(void **state)
 {
     (void)state;
     for (size_t f = 0; f < sizeof files / sizeof files[0]; f++) {
+        SCENARIO_NAMED(f, files[f]);
         char path[512];
         uint64_t n = 1;
         snprintf(path, sizeof path, FOLDER "%s", files[f]);
@@ -424,6 +432,7 @@ static void says_what_is_missing(void **state)
     } images[] = {{"rgb.png", "PNG", "PRONY_PNG"}, {"rgb.jpg", "JPEG", "PRONY_JPEG"}};
     prony_value_info port = {.name = "x", .dtype = PRONY_FLOAT32, .shape = {4, {1, 3, 8, 8}}};
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
+        SCENARIO_NAMED(i, images[i].file);
         char path[512];
         prony_error error = {0};
         prony_value *value = NULL;

@@ -1,4 +1,5 @@
 /* The loader on sound models: every field arrives, names are resolved and nodes ordered, weights stay in the file. */
+#include "failure_trace.h"
 #include "tests/support/loader_checks.h"
 #include "tests/support/model_walk.h"
 
@@ -38,6 +39,7 @@ static void test_every_real_model_loads(void **state)
     assert_int_equal(glob(TEST_DATA "/*/test_*/model.onnx", 0, NULL, &found), 0);
     size_t nodes = 0;
     for (size_t i = 0; i < found.gl_pathc; i++) {
+        SCENARIO(i);
         prn_model_file *file = must_open(found.gl_pathv[i]);
         assert_string_equal(file->name, found.gl_pathv[i]);
         (void)model_walk(file);

@@ -1,5 +1,6 @@
 /* The loader on damaged and hostile models: each is refused with a status and a message that names the place; nothing
  * crashes, hangs or allocates more than the bytes at hand justify. */
+#include "failure_trace.h"
 #include "tests/support/loader_checks.h"
 #include "tests/support/model_walk.h"
 
@@ -438,6 +439,7 @@ static void test_claims_allocate_nothing(void **state)
     static const char *const dims[] = {"1000000000,1000000000,1000000000", "4611686018427387904,4", "1000000000",
                                        "9223372036854775807"};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+        SCENARIO_NAMED(i, dims[i]);
         mb_bytes tensor = {0};
         model_builder *m = mb_begin(13);
         for (const char *at = dims[i]; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {

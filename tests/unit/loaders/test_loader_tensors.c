@@ -1,5 +1,6 @@
 /* Tensors in every encoding of TensorProto, sparse and external ones: the elements, the alignment and the owner of
  * the bytes. */
+#include "failure_trace.h"
 #include "tests/support/loader_checks.h"
 #include "tests/support/model_walk.h"
 
@@ -114,6 +115,7 @@ static void test_typed_encodings(void **state)
     (void)state;
     bool seen[PRONY_DTYPE_COUNT] = {[PRONY_UNDEFINED] = true, [PRONY_STRING] = true};
     for (size_t i = 0; i < sizeof encoding_rows / sizeof encoding_rows[0]; i++) {
+        SCENARIO(i);
         for (int how = PACKED; how <= MIXED; how++) check_row(&encoding_rows[i], how);
         seen[encoding_rows[i].dtype] = true;
     }
@@ -124,6 +126,7 @@ static void test_raw_encodings(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof encoding_rows / sizeof encoding_rows[0]; i++) {
+        SCENARIO(i);
         const encoding_row *row = &encoding_rows[i];
         size_t size;
         model_builder *m = mb_begin(13);
@@ -164,6 +167,7 @@ static void test_alignment(void **state)
     const int64_t value = 42;
     size_t aligned = 0;
     for (int shift = 0; shift < 8; shift++) {
+        SCENARIO(shift);
         model_builder *m = mb_begin(13);
         char name[16] = "1234567";
         name[shift] = '\0';
@@ -261,6 +265,7 @@ static void test_sparse(void **state)
     (void)state;
     const float dense[] = {0, 1, 0, 0, 0, 2};
     for (int coordinates = 0; coordinates < 2; coordinates++) {
+        SCENARIO(coordinates);
         mb_bytes sparse = {0}, attr = {0};
         model_builder *m = mb_begin(13);
         put_sparse(&sparse, coordinates);

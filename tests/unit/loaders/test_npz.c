@@ -1,5 +1,6 @@
 /* .npz archives: stored, compressed and zip64 members, the choice of the array, and archives that are damaged or
  * lie. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "prony.h"
 
@@ -165,6 +166,7 @@ static void stored_arrays(void **state)
 {
     (void)state;
     for (int wide = 0; wide < 2; wide++) {
+        SCENARIO(wide);
         archive *a = two_arrays(wide);
         prony_error error;
         prony_value *value;
@@ -192,6 +194,7 @@ static void an_only_array(void **state)
     prony_value *value;
     static const char *const names[] = {"arr_0.npy", "x.npy"};
     for (int k = 0; k < 2; k++) {
+        SCENARIO(k);
         archive *a = calloc(1, sizeof *a);
         assert_non_null(a);
         member m = stored(names[k], npy, make_npy(npy, 0));
@@ -261,6 +264,7 @@ static void damaged_archives(void **state)
     prony_error error;
     prony_value *value;
     for (int wide = 0; wide < 2; wide++) {
+        SCENARIO(wide);
         archive *a = two_arrays(wide);
         for (size_t length = 0; length < a->used - 5; length += 3)
             if (load_bytes(&value, a->bytes, length, "second", &error) == PRONY_OK) fail_msg("%zu bytes pass", length);
@@ -284,6 +288,7 @@ static void memory_that_fails(void **state)
     (void)state;
     uint64_t n = 1;
     for (bool failed = true; failed; n++) {
+        SCENARIO(failed);
         archive *a = two_arrays(true);
         prony_error error;
         prony_value *value;
@@ -306,6 +311,7 @@ static void compressed_arrays(void **state)
     const char *path = PRN_SOURCE_DIR "/tests/data/images/expected.npz";
     uint64_t n = 1;
     for (bool failed = true; failed; n++) {
+        SCENARIO(failed);
         prony_error error = {0};
         prony_value *value = NULL;
         prn_alloc_fail_at(n);

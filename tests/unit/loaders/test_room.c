@@ -1,4 +1,5 @@
 /* Lists with a small initial capacity grow: fields of a line of labels, outputs of a user's operator. */
+#include "failure_trace.h"
 #include "loaders/label_file.h"
 #include "prony_operator.h"
 #include "tests/support/model_run.h"
@@ -76,6 +77,7 @@ static void many_outputs(void **unused)
     const float x[4] = {1, 2, 3, 4};
     static const int moved[] = {-1, 0, 7, 8, 11};
     for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
+        SCENARIO(i);
         prony_error error = {0};
         int one = moved[i];
         model_run run = {0};

@@ -1,4 +1,5 @@
 /* Values in separate files: .npy in both directions, .pb, raw; damaged files; allocation failures. */
+#include "failure_trace.h"
 #include "tests/support/loader_checks.h"
 #include "tests/support/model_walk.h"
 
@@ -68,7 +69,9 @@ static void test_npy_round_trip(void **state)
     uint8_t data[96];
     for (size_t i = 0; i < sizeof data; i++) data[i] = (uint8_t)(i * 37 + 5);
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
+        SCENARIO(t);
         for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+            SCENARIO(s);
             prony_value value = {.dtype = types[t], .shape = shapes[s], .data = data};
             if (types[t] == PRONY_BOOL) value.data = "\0\1\1\0\1\0";
             assert_int_equal(prn_value_file_save_npy(&value, folder_path("a.npy"), NULL), PRONY_OK);
@@ -220,6 +223,7 @@ static void test_npy_text(void **state)
     assert_int_equal(back->dtype, PRONY_STRING);
     assert_true(prn_shape_equal(&back->shape, &value.shape));
     for (size_t i = 0; i < COUNT; i++) {
+        SCENARIO(i);
         const prony_string *got = (const prony_string *)back->data + i;
         assert_int_equal(got->size, elements[i].size);
         if (got->size) assert_memory_equal(got->data, texts[i], got->size);
@@ -259,6 +263,7 @@ static void test_npy_of_narrow_types(void **state)
                 {PRONY_INT2, PRONY_INT8, "\x39", {1, -2, -1}},
                 {PRONY_UINT2, PRONY_UINT8, "\x39", {1, 2, 3}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        SCENARIO(i);
         prony_value value = {.dtype = rows[i].dtype, .shape = {1, {3}}, .data = (void *)(uintptr_t)rows[i].data};
         assert_int_equal(prony_value_save_npy(&value, folder_path("n.npy"), NULL), PRONY_OK);
         prony_value *back = must_read(folder_path("n.npy"), PRONY_TENSOR);
@@ -342,6 +347,7 @@ static void test_every_real_value(void **state)
     size_t values = 0;
     assert_int_equal(glob(TEST_DATA "/node/test_*", 0, NULL, &found), 0);
     for (size_t i = 0; i < found.gl_pathc; i++) {
+        SCENARIO(i);
         char path[512];
         prn_model_file *file = NULL;
         snprintf(path, sizeof path, "%s/model.onnx", found.gl_pathv[i]);

@@ -1,5 +1,6 @@
 /* Lists that once had a fixed capacity and dropped further entries: kernels of an operator, watched outputs of a
  * user's operator, columns of a list of labels, reasons. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "engine/plan/tune.h"
 #include "loaders/label_file.h"
@@ -20,6 +21,7 @@ static void every_operator_and_kernel_is_listed(void **state)
     (void)state;
     assert_int_equal(prony_operator_count(), prn_op_count() + 1); /* the Gradient, which becomes other operators */
     for (size_t i = 0; i < prn_op_count(); i++) {
+        SCENARIO(i);
         const prn_op *op = prn_op_at(i);
         const prony_operator_info *row = prony_operator_at(i);
         size_t count = 0;
@@ -79,6 +81,7 @@ static void outputs_of_a_users_operator_are_all_looked_after(void **state)
     size_t size;
     const void *bytes = mb_finish(m, &size);
     for (int spoilt = -1; spoilt < OUTPUTS; spoilt++) {
+        SCENARIO(spoilt);
         prony_error error = {0};
         prony_registry *registry = NULL;
         prony_model *model = NULL;

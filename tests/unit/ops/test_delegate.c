@@ -1,5 +1,6 @@
 /* Operators that delegate to other operators: they take the kernel that the other operator would choose alone, the
  * report names it, and results agree with the nodes that the fused operator replaces. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include "ops/delegate.h"
@@ -136,6 +137,7 @@ static void test_fused_conv_takes_the_kernel_of_conv(void **state)
 {
     (void)state;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].x);
         const fused_case *c = &cases[k];
         model_run fused = {0}, apart = {0};
         char taken[64], wanted[64];

@@ -1,4 +1,5 @@
 /* Fixed sizes that the operator table must fit into: beyond them the engine would leave rows or kernels out. */
+#include "failure_trace.h"
 #include "engine/plan/tune.h"
 #include "ops/op.h"
 
@@ -19,6 +20,7 @@ static void every_row_is_found_by_its_name(void **state)
 {
     (void)state;
     for (size_t i = 0; i < prn_op_count(); i++) {
+        SCENARIO(i);
         const prn_op *op = prn_op_at(i);
         assert_ptr_equal(prn_op_find(prn_op_domain(op), op->name, op->since_opset), op);
     }

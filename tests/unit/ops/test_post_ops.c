@@ -1,5 +1,6 @@
 /* Convolutions that end with two activations, every pair of them and the same one with two parameters, against the
  * model as written: libraries have mixed up the parameters of post-operations of one kind. */
+#include "failure_trace.h"
 #include "base/cpu/isa.h"
 #include "tests/support/model_run.h"
 
@@ -153,6 +154,7 @@ static void not_finite(void **state)
     static const float specials[] = {NAN, INFINITY, -INFINITY, 3e38f, -0.0f};
     (void)state;
     for (size_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+        SCENARIO_NAMED(i, problems[i].op);
         const size_t x_count = elements(problems[i].x), w_count = elements(problems[i].w),
                      y_count = elements(problems[i].y);
         float *from = malloc(x_count * sizeof *from), *weights = malloc(w_count * sizeof *weights);
@@ -208,6 +210,7 @@ static void strict_activations_are_those_of_operators(void **state)
     fill(x, 24 * 7, 1);
     fill(w, 4 * 12 * 3, 2);
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
+        SCENARIO(i);
         run_grouped(activations[i], x, w, false, fused);
         run_grouped(activations[i], x, w, true, written);
         if (memcmp(fused, written, sizeof fused) != 0) fail_msg("%s: other bits behind a convolution", activations[i]);

@@ -1,4 +1,5 @@
 /* The accuracy profile: figures that can be worked out by hand, on models whose rounding is known. */
+#include "failure_trace.h"
 #include "tests/support/accuracy_run.h"
 #include "tests/support/text_sink.h"
 
@@ -310,6 +311,7 @@ static void branches_have_a_reference(void **state)
     (void)state;
     static const uint16_t x[2] = {HALF_2048, 0}, ones[2] = {HALF_1, HALF_1};
     for (int taken = 0; taken < 2; taken++) {
+        SCENARIO(taken);
         const bool condition = taken;
         model_run r = {0};
         model_builder *m = mb_begin(13);
@@ -383,6 +385,7 @@ static void every_allocation_may_fail(void **state)
     p.runs = 1;
     uint64_t n = 1;
     for (bool failed = true; failed; n++) {
+        SCENARIO(failed);
         prony_report *report = NULL;
         prony_error error = {0};
         assert_int_equal(prony_session_profile(&report, r.session, &p, &error), PRONY_OK);

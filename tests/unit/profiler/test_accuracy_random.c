@@ -1,6 +1,8 @@
 /* Accuracy profiles of random models: on graphs without rounding and selection, an operator's own error is that of
  * its type, however the graph was rewritten, laid out and joined; every row has values or a reason.
  * test_accuracy_random [--seed N] [--count N] */
+#include "failure_trace.h"
+#include "tests/support/seed_options.h"
 #include "tests/support/random_graph.h"
 
 #include "base/shape.h"
@@ -15,7 +17,7 @@
 
 #include <cmocka.h>
 
-static uint64_t first_seed = 1, seed_count = 60;
+static seed_options options = {.first = 1, .count = 60};
 static size_t compared, missing;
 
 static prony_status set_inputs(prony_session *session, const prony_model *model, const random_graph *g,
@@ -100,7 +102,8 @@ static void random_models_agree_with_their_reference(void **state)
 {
     (void)state;
     size_t failed = 0;
-    for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
+    for (uint64_t seed = options.first; seed < options.first + options.count; seed++) {
+        SCENARIO(seed);
         random_graph *g = random_graph_make(seed, seed % 3 ? RG_SMOOTH : RG_ANY);
         model_builder *m = random_graph_build(g);
         size_t size;
@@ -126,10 +129,8 @@ static void random_models_agree_with_their_reference(void **state)
 
 int main(int argc, char **argv)
 {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seed") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--count") == 0) seed_count = strtoull(argv[i + 1], NULL, 10);
-    }
+    const int status = seed_options_read(&options, argc, argv, NULL, NULL);
+    if (status >= 0) return status;
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_models_agree_with_their_reference)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

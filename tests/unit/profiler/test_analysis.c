@@ -1,4 +1,5 @@
 /* Analyses of a report: impact, types, critical path, roofline, the shape of the latencies, the module table. */
+#include "failure_trace.h"
 #include "sample_report.h"
 #include "text_sink.h"
 
@@ -86,6 +87,7 @@ static void test_critical_path(void **state)
     r.layers[8].operator_index = r.layers[6].operator_index; /* on both sides of layer 7 */
     const uint32_t between = r.layers[7].operator_index;
     for (int view = 0; view < 2; view++) {
+        SCENARIO(view);
         r.layers[7].operator_index = view ? PRONY_NO_INDEX : between;
         assert_int_equal(prony_report_critical_path(&chain, &count, &time_ns, &r, &error), PRONY_OK);
         assert_true(count >= 4 && chain[0] == 0);
@@ -146,6 +148,7 @@ static void test_bound_by_cache(void **state)
     r.roof = (prn_report_roof){&compute, 1, memory, 3, NULL, NULL, 0, false};
     prony_operator_row *o = &r.operators[0];
     for (int threads = 1; threads <= 2; threads++) {
+        SCENARIO(threads);
         r.config.intra_op_threads = threads;
         o->cost = (prony_cost){.bytes_read = 30000};
         assert_true(fabs(prn_operator_roof_ns(&r, o, NULL) - 300) < 1e-6);
@@ -211,6 +214,7 @@ static void test_histogram(void **state)
     static const uint64_t wanted[] = {2, 2, 1, 3}; /* [100,110) [110,120) [120,130) [130,140] */
     assert_int_equal(count, 4);
     for (size_t b = 0; b < 4; b++) {
+        SCENARIO(b);
         assert_int_equal(bins[b].count, wanted[b]);
         assert_int_equal(bins[b].from_ns, 100 + 10 * (int64_t)b);
     }
@@ -246,6 +250,7 @@ static void test_latency_bins(void **state)
     assert_int_equal(count, 11);
     uint64_t sum = 0;
     for (size_t b = 0; b < 10; b++) {
+        SCENARIO(b);
         assert_in_range(bins[b].count, 98, 100); /* even data, even bins */
         sum += bins[b].count;
     }

@@ -1,5 +1,6 @@
 /* The library's functions for verdicts: comparisons with a user's metrics, thresholds, recommendations from
  * variants, and failing allocations or streams. Values of whole commands are in test_judgement.py. */
+#include "failure_trace.h"
 #include "sample_report.h"
 #include "text_sink.h"
 
@@ -108,6 +109,7 @@ static void test_held_memory(void **state)
     a.memory.held.resident_bytes = 100 << 20;
     b.memory.held.resident_bytes = 120 << 20;
     for (int here = 0; here < 4; here++) {
+        SCENARIO(here);
         a.measured_here = here & 1;
         b.measured_here = here & 2;
         prony_comparison *c = compare(&a, &b, NULL);
@@ -141,6 +143,7 @@ static void test_processes(void **state)
         {{0, 0}, {8, 8}, 1, PRONY_VERDICT_SAME, PRONY_VERDICT_SAME},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO(i);
         prony_report r[2];
         for (int side = 0; side < 2; side++) {
             sample_report(&r[side], true);
@@ -327,6 +330,7 @@ static void test_loads(void **state)
         {{-1, -1, -1, 1, PRN_LOAD_UNKNOWN}, {0.5, 0, 0.4, 9, PRN_LOAD_BUSY}, false, PRONY_VERDICT_UNSURE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO(i);
         prony_comparison *c = NULL;
         size_t count;
         bool said = false;
@@ -372,6 +376,7 @@ static void test_checks_on_a_busy_machine(void **state)
                 {"latency:1s", true, PRONY_OUTCOME_MET},
                 {"memory:4MiB", true, PRONY_OUTCOME_MISSED}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO_NAMED(i, rows[i].threshold);
         prony_threshold threshold;
         prony_check_row row;
         r.disturbance.verdict = rows[i].busy ? PRN_LOAD_BUSY : PRN_LOAD_QUIET;
@@ -527,6 +532,7 @@ static void test_memory_runs_out(void **state)
     const prony_report *variants[] = {&b};
     bool failed = true;
     for (uint64_t n = 1; failed; n++) {
+        SCENARIO(n);
         prony_comparison *c = NULL;
         prony_error error = {0};
         prn_alloc_fail_at(n);
@@ -540,6 +546,7 @@ static void test_memory_runs_out(void **state)
     }
     failed = true;
     for (uint64_t n = 1; failed; n++) {
+        SCENARIO(n);
         prony_advice *rows = NULL;
         size_t count;
         prn_alloc_fail_at(n);
@@ -564,6 +571,7 @@ static void test_streams_that_fail(void **state)
     prony_comparison *c = compare(&a, &b, NULL);
     static const prony_format formats[] = {PRONY_FORMAT_TEXT, PRONY_FORMAT_JSON};
     for (size_t i = 0; i < 2; i++) {
+        SCENARIO(i);
         sink good = {0}, bad = {.refuse_after = 1};
         assert_int_equal(prony_comparison_write(c, formats[i], NULL, sink_write, &good, NULL), PRONY_OK);
         assert_non_null(strstr(good.text, "latency"));

@@ -1,5 +1,6 @@
 /* Counting presets: values worked out by hand from each tool's formulas, the published counts, composites, and equal
  * counts of a saved and a live report. */
+#include "failure_trace.h"
 #include "one_node.h"
 #include "profiler/report/report.h"
 #include "text_sink.h"
@@ -93,6 +94,7 @@ static void test_operators(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO_NAMED(i, rows[i].op);
         model_builder *m = one_node(rows[i].op, rows[i].opset, rows[i].attributes, rows[i].inputs);
         prony_report *report = inspect_built(m);
         prony_error error = {0};
@@ -114,6 +116,7 @@ static void test_resize(void **state)
     } modes[] = {{"mode='nearest'", 16, 16}, {"mode='linear'", 64, 176}, {"mode='cubic'", NOT, 16 * 259}};
     static const float scales[] = {1, 1, 2, 2};
     for (size_t i = 0; i < 3; i++) {
+        SCENARIO(i);
         model_builder *m = mb_begin(13);
         mb_input(m, "x", PRONY_FLOAT32, "1,1,2,2");
         mb_initializer(m, "scales", PRONY_FLOAT32, "4", scales);
@@ -176,6 +179,7 @@ static void test_packed_codes(void **state)
     static const uint8_t codes[3 * 2 * 32];
     static const float numbers[16];
     for (int packed = 0; packed < 2; packed++) {
+        SCENARIO(packed);
         model_builder *m = mb_begin(17);
         mb_opset(m, "com.microsoft", 1);
         mb_input(m, "x", PRONY_FLOAT32, "2,40");
@@ -390,6 +394,7 @@ static void test_composites(void **state)
     model_builder *m = written_out();
     prony_report *reports[] = {inspect_built(m), profile(m, true), profile(m, false)};
     for (size_t i = 0; i < 3; i++) {
+        SCENARIO(i);
         check_written_out(reports[i]);
         sink s = {0};
         prony_report *loaded = NULL;
@@ -415,6 +420,7 @@ static void test_presets(void **state)
     assert_int_equal(prony_count_preset_count(), PRESETS);
     assert_null(prony_count_preset_at(PRESETS));
     for (size_t p = 0; p < PRESETS; p++) {
+        SCENARIO(p);
         const prony_count_preset *preset = prony_count_preset_at(p);
         assert_string_equal(preset->name, names[p]);
         assert_true(*preset->pin && *preset->source && *preset->note && preset->rule_count > 0);

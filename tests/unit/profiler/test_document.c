@@ -1,5 +1,6 @@
 /* Documents as tables: hostile names stay text in every format, numbers in CSV are exact, wrong documents and formats are
  * refused by name, and a failed allocation or write is an error. */
+#include "failure_trace.h"
 #include "prony_judge.h"
 #include "tests/support/text_sink.h"
 
@@ -133,6 +134,7 @@ static void test_failed_allocations(void **state)
     (void)state;
     static const prony_format formats[] = {PRONY_FORMAT_CSV, PRONY_FORMAT_MARKDOWN, PRONY_FORMAT_HTML};
     for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
+        SCENARIO(f);
         bool failed = true;
         for (uint64_t n = 1; failed; n++) {
             sink s = {0};

@@ -1,5 +1,6 @@
 /* The rate of false verdicts on simulated pairs of equal measurements, and the rate of detected slow-downs of 5 %. All
  * seeds are fixed, so the counts are the same in every run. */
+#include "failure_trace.h"
 #include "profiler/report/report.h"
 #include "simulated_times.h"
 
@@ -104,6 +105,7 @@ static void test_compare(void **state)
 {
     (void)state;
     for (size_t k = 0; k < KINDS; k++) {
+        SCENARIO(k);
         uint64_t random = 1000 + k;
         int64_t a[MOST_RUNS], b[MOST_RUNS];
         int worse, better, alarms = 0, found = 0;
@@ -132,6 +134,7 @@ static void test_check(void **state)
 {
     (void)state;
     for (size_t k = 0; k < KINDS; k++) {
+        SCENARIO(k);
         uint64_t random = 2000 + k;
         int64_t a[MOST_RUNS], b[MOST_RUNS];
         int alarms = 0, found = 0;
@@ -190,6 +193,7 @@ static void test_stored_reports(void **state)
 {
     (void)state;
     for (size_t k = 0; k < STORED; k++) {
+        SCENARIO(k);
         uint64_t random = 5000 + k;
         int alarms = 0, found = 0, missed = 0, seen = 0;
         for (int pair = 0; pair < PAIRS + PLANTED; pair++) {
@@ -237,6 +241,7 @@ static void test_repeat(void **state)
     } studies[] = {{10, 0.01, 0, 19}, {10, 0.015, 0.1, 18}, {5, 0.01, 0, 0}, {8, 0.02, 0.05, 0}, {20, 0.02, 0.1, 19}};
     const simulated_noise noise = {0.01, 0.01, 0.9, 0.03, 0.005};
     for (size_t k = 0; k < sizeof studies / sizeof studies[0]; k++) {
+        SCENARIO(k);
         uint64_t random = 3000 + k;
         double a[20], b[20];
         int alarms = 0, found = 0, same = 0;
@@ -266,6 +271,7 @@ static void test_coverage(void **state)
     (void)state;
     static const size_t counts[] = {3, 5, 10, 20};
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        SCENARIO(k);
         uint64_t random = 4000 + k;
         int held = 0;
         for (int i = 0; i < 400; i++) {

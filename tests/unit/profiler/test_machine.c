@@ -1,5 +1,6 @@
 /* Peaks of this machine: measured, stored, read back, refused when damaged; and the roofline of a report made with
  * them. */
+#include "failure_trace.h"
 #include "base/cpu/peak.h"
 #include "base/cpu/processor_id.h"
 #include "profiler/measure/machine_peaks.h"
@@ -102,6 +103,7 @@ static void peaks_are_measured(void **state)
     assert_true(count >= 6);
     bool dram = false;
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         assert_true(b[i].bytes_per_second > 1e5 && b[i].bytes_per_second < 1e14);
         assert_true(b[i].thread_bytes > 0 && b[i].trials > 0 && b[i].trial_ns > 0);
         dram = dram || strcmp(b[i].level, "DRAM") == 0;
@@ -187,6 +189,7 @@ static void rates_are_over_the_union(void **state)
         {{{0, 100}, {10, 100}, {20, 90}}, 3, 100, 70}, {{{7, 7}}, 1, 0, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        SCENARIO(i);
         prn_peak_interval intervals[3];
         int64_t any_ns, all_ns;
         memcpy(intervals, cases[i].of, sizeof intervals);
@@ -217,6 +220,7 @@ static void what_does_not_scale_is_measured_again(void **state)
     prony_machine_options options = PRONY_MACHINE_OPTIONS_INIT;
     options.threads = 2;
     for (int attempts = 0; attempts <= 5; attempts++) {
+        SCENARIO(attempts);
         prony_machine *m;
         prony_error error = {0};
         size_t count;
@@ -276,6 +280,7 @@ static void damage_is_named(void **state)
                {NULL, "processor"}};
     keep_made_up();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        SCENARIO_NAMED(i, bad[i].text);
         prony_error error = {0};
         prony_machine *m = NULL;
         char text[512];
@@ -347,6 +352,7 @@ static void machines_of_one_name_are_told_apart(void **state)
     enum { ROWS = sizeof rows / sizeof rows[0] };
     char ids[ROWS][PRN_PROCESSOR_ID_BYTES];
     for (int i = 0; i < ROWS; i++) {
+        SCENARIO(i);
         identify(ids[i], rows[i].lines, rows[i].cpus, rows[i].approximations);
         for (int k = 0; k < i; k++) assert_string_not_equal(ids[k], ids[i]);
     }
@@ -463,6 +469,7 @@ static void out_of_memory_is_a_status(void **state)
     prony_machine *fixed = made_up();
     bool failed = true;
     for (uint64_t n = 1; failed && n < 1000; n++) {
+        SCENARIO(n);
         prony_machine *m = NULL;
         prn_peak peaks[2];
         prn_alloc_fail_at(n);
@@ -537,6 +544,7 @@ static void profile_reads_the_peaks_and_never_measures(void **state)
     double efficiency = metric(with, "efficiency", &known), allowed = 0, took = 0;
     assert_true(known);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         /* L1 is 32 KiB or more wherever this runs; larger operators may be charged to DRAM, at a sixth of its rate. */
         double bytes = (double)(o[i].cost.bytes_read + o[i].cost.bytes_written);
         if (o[i].layer_count == 0) bytes = 2 * (double)o[i].output_bytes; /* a copy between layouts */
@@ -599,6 +607,7 @@ static void the_terminal_says_what_dominates(void **state)
     options.all = true;
     options.width = 120;
     for (int kept = 0; kept < 2; kept++) {
+        SCENARIO(kept);
         if (kept) keep_made_up();
         prony_report *report = profile(1);
         text[0] = '\0';

@@ -1,4 +1,5 @@
 /* The metrics registry: the built-in metrics over a known report, the user's own, overrides, text and units. */
+#include "failure_trace.h"
 #include "sample_report.h"
 #include "text_sink.h"
 
@@ -60,6 +61,7 @@ static void test_built_in(void **state)
         {"first_run_time", "9.100 ms", 9100000},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO_NAMED(i, rows[i].key);
         prony_metric_value v = compute(m, &r, rows[i].key);
         assert_true(v.known);
         if (fabs(v.value - rows[i].value) > 1e-9 * fabs(rows[i].value) || strcmp(v.text, rows[i].text) != 0)
@@ -228,6 +230,7 @@ static void test_print(void **state)
     assert_null(strstr(s.text, "is better"));
     assert_int_equal(prony_metrics_print(m, &r, true, sink_write, &d, &error), PRONY_OK);
     for (size_t i = 0; i < prony_metrics_count(m); i++) {
+        SCENARIO(i);
         char line[100];
         const prony_metric *metric = prony_metrics_at(m, i);
         assert_true(*metric->name && *metric->description);
@@ -283,6 +286,7 @@ static void test_parse(void **state)
     };
     if (!setlocale(LC_NUMERIC, "comma")) assert_null(getenv("LOCPATH")); /* see tests/CMakeLists.txt */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO_NAMED(i, rows[i].key);
         double value = 0, wanted = rows[i].value;
         prony_error error = {0};
         if (isnan(wanted)) wanted = 1e10;
@@ -307,6 +311,7 @@ static void test_parse(void **state)
         {"layers", "3x", "layers: unknown unit in \"3x\"; wanted no unit"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        SCENARIO_NAMED(i, wrong[i].key);
         double value = 17;
         prony_error error = {0};
         assert_int_equal(prony_metric_parse(prony_metrics_find(m, wrong[i].key), wrong[i].text, &value, &error),
@@ -325,6 +330,7 @@ static void test_no_memory(void **state)
     const prony_metric own = {"own", "Own", "", "", 0, 0};
     extent e = {1, 0};
     for (uint64_t n = 1; n < 40; n++) {
+        SCENARIO(n);
         prony_metrics *m = NULL;
         prn_alloc_fail_at(n);
         prony_status status = prony_metrics_create(&m, NULL);

@@ -1,4 +1,5 @@
 /* Monitoring a session that serves: stamped runs, the contents of samples and alerts, and the cost. */
+#include "failure_trace.h"
 #include "engine/session/session.h"
 #include "prony_serve.h"
 
@@ -80,6 +81,7 @@ static void one_run_in_n_is_sampled(void **state)
 {
     (void)state;
     for (int bare = 0; bare < 2; bare++) {
+        SCENARIO(bare);
         seen s = {0};
         prony_model *model;
         prony_monitor_options options = PRONY_MONITOR_OPTIONS_INIT;

@@ -1,4 +1,5 @@
 /* Reasons for a slow operator: threads, tiles, detours, traffic, on given values; and the facts that kernels state. */
+#include "failure_trace.h"
 #include "ops/kernels/gemm/gemm_kernel.h"
 #include "ops/kernels/int8/int_gemm.h"
 #include "profiler/report/reasons.h"
@@ -154,6 +155,7 @@ static void reasons_of_codes(void **state)
     static const char *const words[] = {"has no integer kernel", "not quantized", "neither quantized nor constant",
                                         "do not suit"};
     for (int64_t k = 0; k < 4; k++) {
+        SCENARIO(k);
         const prony_fact stays[] = {{"stays_in_float", k + 1}};
         row = half_way();
         row.kernel_facts = stays;
@@ -163,6 +165,7 @@ static void reasons_of_codes(void **state)
     static const char *const kept[] = {"out of range", "no operand is a constant", "too few rows to gain",
                                        "no kernel for the precision"};
     for (int64_t k = 0; k < 4; k++) {
+        SCENARIO(k);
         const prony_fact stays[] = {{"stays_in_fp32", k + 1}};
         row = half_way();
         row.kernel_facts = stays;

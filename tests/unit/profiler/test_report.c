@@ -1,5 +1,6 @@
 /* Times, modules and totals of a report: attribution adds up to the nanosecond, sums are conserved, names make a tree.
  */
+#include "failure_trace.h"
 #include "tests/support/sample_report.h"
 
 static void test_times(void **state)
@@ -12,6 +13,7 @@ static void test_times(void **state)
     assert_true(r.time_share > 0.99 && r.time_share < 1);
     double operator_share = 0, layer_share = 0;
     for (size_t o = 0; o < r.operator_count; o++) {
+        SCENARIO(o);
         const prony_operator_row *row = &r.operators[o];
         assert_int_equal(row->time.count, SAMPLE_RUNS);
         operator_share += row->share;
@@ -25,6 +27,7 @@ static void test_times(void **state)
         assert_int_equal(max, row->time.max_ns);
     }
     for (size_t l = 0; l < r.layer_count; l++) {
+        SCENARIO(l);
         assert_int_equal(r.layers[l].measured, r.layers[l].operator_index != PRONY_NO_INDEX);
         layer_share += r.layers[l].share;
     }

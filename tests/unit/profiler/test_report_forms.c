@@ -1,6 +1,7 @@
 /* The formats of a report in memory: each has the report's values, refuses what it cannot express, survives a sink
  * that refuses and a heap that fails, and takes hostile names. tests/command/check_forms.py reads the formats with
  * other programs. */
+#include "failure_trace.h"
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
 
@@ -160,6 +161,7 @@ static void test_a_sink_that_refuses(void **state)
     prony_report r;
     traced_report(&r);
     for (size_t f = 0; f < FORMS; f++) {
+        SCENARIO(f);
         prony_error error = {0};
         sink s = {.refuse_after = 1};
         assert_int_equal(write_form(&r, &forms[f], &s, &error), PRONY_IO_ERROR);
@@ -175,6 +177,7 @@ static void test_a_heap_that_fails(void **state)
     traced_report(&r);
     static char room[1 << 20];
     for (size_t f = 0; f < FORMS; f++) {
+        SCENARIO(f);
         for (uint64_t n = 1; n < 1000; n++) {
             prony_error error = {0};
             sink s = {.text = room, .capacity = sizeof room}; /* the sink itself does not allocate */
@@ -209,6 +212,7 @@ static void test_hostile_and_huge(void **state)
     r.model.name = r.layers[2].name = r.layers[2].op = r.operators[1].name = r.operators[1].kernel = name;
     r.modules[1].path = r.layers[2].module = name;
     for (size_t f = 0; f < FORMS; f++) {
+        SCENARIO(f);
         prony_error error = {0};
         if (write_form(&r, &forms[f], &s, &error) != PRONY_OK) fail_msg("%s", error.message);
         assert_null(memchr(s.text, '\x1b', s.size));
@@ -229,6 +233,7 @@ static void test_hostile_and_huge(void **state)
     r.totals.cost = (prony_cost){0};
     r.memory.planned_bytes = r.memory.peak_live_bytes = 0;
     for (size_t f = 0; f < FORMS; f++) {
+        SCENARIO(f);
         prony_error error = {0};
         if (write_form(&r, &forms[f], &s, &error) != PRONY_OK) fail_msg("%s", error.message);
         if (forms[f].format == PRONY_FORMAT_SVG && (strstr(s.text, "nan") || strstr(s.text, "\"inf")))
@@ -272,6 +277,7 @@ static void test_names_are_no_formulas(void **state)
     sink s = {0};
     traced_report(&r);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        SCENARIO_NAMED(i, cases[i].name);
         csv_of_all_levels(&r, cases[i].name, &s);
         if (!strstr(s.text, cases[i].cell)) fail_msg("'%s' is not a cell of\n%s", cases[i].cell, s.text);
         if (strstr(s.text, cases[i].raw)) fail_msg("'%s' is in\n%s", cases[i].raw, s.text);
@@ -294,6 +300,7 @@ static void test_a_decimal_comma(void **state)
     sink plain = {0}, comma = {0};
     sample_report(&r, true);
     for (size_t i = 0; i < FORMS + 2; i++) {
+        SCENARIO(i);
         form f = i < FORMS ? forms[i] : (form){i == FORMS ? PRONY_FORMAT_TEXT : PRONY_FORMAT_JSON, NULL};
         prony_status status = write_form(&r, &f, &plain, NULL);
         if (!setlocale(LC_NUMERIC, "comma")) assert_null(getenv("LOCPATH")); /* see tests/CMakeLists.txt */

@@ -1,5 +1,6 @@
 /* The JSON report, read back with cJSON: its keys are those of docs/schemas/report.schema.json and
  * docs/reference/report.md, its numbers those of the report, its strings valid for every model name. */
+#include "failure_trace.h"
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
 
@@ -284,6 +285,7 @@ static void test_sums(void **state)
     static const char *const keys[] = {"macs", "madds", "flops", "special", "int_ops", "parameters"};
     const cJSON *totals = cJSON_GetObjectItem(json, "totals");
     for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        SCENARIO_NAMED(k, keys[k]);
         double total = number(totals, keys[k]);
         assert_true(total == sum_over(cJSON_GetObjectItem(json, "layers"), keys[k]));
         assert_true(total == sum_over(cJSON_GetObjectItem(json, "operators"), keys[k]));
@@ -362,6 +364,7 @@ static void test_strings(void **state)
     prony_report r;
     sample_report(&r, false);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO_NAMED(i, rows[i].name);
         r.model.name = rows[i].name;
         cJSON *json = write_and_parse(&r, false);
         assert_string_equal(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "model"), "name")->valuestring,
@@ -399,6 +402,7 @@ static void test_numbers(void **state)
     static const double reals[] = {0.1, 1.0 / 3, 1e300, 5e-324, 123456789.123456789, -2.5, 0, 1 - 1e-16, 46.5};
     bool comma = use_comma();
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++) {
+        SCENARIO(i);
         assert_int_equal(write_number(&s, false, reals[i], 0, &error), PRONY_OK);
         assert_null(strchr(s.text, ','));
         setlocale(LC_NUMERIC, "C");
@@ -429,6 +433,7 @@ static void test_refusals(void **state)
     assert_non_null(strstr(error.message, "macs is 18446744073709551615"));
     r.layers[3].cost.macs = 0;
     for (int n = 1; n < 3; n++) {
+        SCENARIO(n);
         s = (sink){.text = s.text, .capacity = s.capacity, .refuse_after = n};
         assert_int_equal(prn_report_write_json(&r, NULL, sink_write, &s, &error), PRONY_IO_ERROR);
     }

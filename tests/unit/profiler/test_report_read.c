@@ -1,4 +1,5 @@
 /* Reports read back from JSON: no value is lost, and no damaged value is accepted. */
+#include "failure_trace.h"
 #include "sample_report.h"
 #include "text_sink.h"
 
@@ -58,6 +59,7 @@ static void test_round_trip(void **state)
     (void)state;
     prony_report r;
     for (int measured = 0; measured < 2; measured++) {
+        SCENARIO(measured);
         sample_report(&r, measured);
         check_round_trip(&r, measured);
         check_round_trip(&r, false);
@@ -91,10 +93,12 @@ static void test_contents(void **state)
     assert_int_equal(b->operator_count, r.operator_count);
     assert_int_equal(b->module_count, r.module_count);
     for (size_t m = 0; m < r.module_count; m++) {
+        SCENARIO(m);
         assert_int_equal(b->modules[m].parent, r.modules[m].parent);
         assert_int_equal(b->modules[m].depth, r.modules[m].depth);
     }
     for (size_t l = 0; l < r.layer_count; l++) {
+        SCENARIO(l);
         assert_string_equal(b->layers[l].name, r.layers[l].name);
         assert_int_equal(b->layers[l].operator_index, r.layers[l].operator_index);
         assert_int_equal(b->layers[l].cost.flops, r.layers[l].cost.flops);
@@ -177,6 +181,7 @@ static void test_damage(void **state)
     sample_report(&r, true);
     char *text = write_json(&r, true);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO_NAMED(i, rows[i].from);
         char *damaged = replaced(text, rows[i].from, rows[i].to);
         prony_error error = {0};
         prony_status status = prony_report_load_memory(&out, "report.json", damaged, strlen(damaged), &error);
@@ -198,6 +203,7 @@ static void test_truncation(void **state)
     char *text = write_json(&r, true);
     size_t size = strlen(text) - 1; /* the newline may be missing */
     for (size_t cut = 0; cut < size; cut += cut < 200 ? 1 : 97) {
+        SCENARIO(cut);
         prony_error error = {0};
         assert_int_equal(prony_report_load_memory(&out, "cut.json", text, cut, &error), PRONY_IO_ERROR);
         assert_non_null(strstr(error.message, "cut.json: "));
@@ -257,6 +263,7 @@ static void test_mutations(void **state)
     assert_non_null(changed);
     uint64_t random = 1;
     for (int round = 0; round < 1500; round++) {
+        SCENARIO(round);
         random = random * 6364136223846793005u + 1442695040888963407u;
         size_t at = (size_t)(random >> 33) % size;
         while (at < size && !strchr("0123456789", text[at])) at++; /* a number becomes something else */

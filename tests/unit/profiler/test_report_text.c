@@ -1,5 +1,6 @@
 /* The terminal report: never wider than asked, no escape codes without colour, no trailing blanks, hostile names tamed,
  * sorting, filtering, levels and `top` as told, wrong options refused by name. */
+#include "failure_trace.h"
 #include "tests/support/sample_report.h"
 #include "tests/support/text_sink.h"
 
@@ -55,9 +56,11 @@ static void test_width(void **state)
     sink s = {0};
     static const int widths[] = {60, 72, 80, 100, 120, 200};
     for (int measured = 0; measured < 2; measured++) {
+        SCENARIO(measured);
         prony_report r;
         sample_report(&r, measured);
         for (size_t w = 0; w < sizeof widths / sizeof widths[0]; w++) {
+            SCENARIO(w);
             for (int color = 0; color < 2; color++) {
                 prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
                 options.width = widths[w];
@@ -110,6 +113,7 @@ static void test_large_figures_and_long_names(void **state)
     r.layers[1].cost.parameters = r.layers[1].cost.macs = UINT64_MAX;
     static const int widths[] = {60, 80, 120};
     for (size_t w = 0; w < 3; w++) {
+        SCENARIO(w);
         prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
         options.width = widths[w];
         options.memory = true;
@@ -254,6 +258,7 @@ static void test_levels(void **state)
     sink s = {0};
     sample_report(&r, true);
     for (unsigned levels = 1; levels < 8; levels++) {
+        SCENARIO(levels);
         prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
         options.levels = levels;
         const char *text = write_text(&r, &options, &s);
@@ -317,6 +322,7 @@ static void test_sorting(void **state)
     sink s = {0};
     sample_report(&r, true);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO(i);
         char order[16];
         prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
         options.sort = rows[i].sort;
@@ -343,6 +349,7 @@ static void test_filter_and_top(void **state)
     sample_report(&r, true);
     char order[16];
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO(i);
         prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
         options.filter = rows[i].filter;
         operator_order(&r, &options, &s, order);
@@ -377,6 +384,7 @@ static void test_wrong_options(void **state)
     sample_report(&r, false);
     prony_error error = {0};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO(i);
         prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
         options.sort = rows[i].sort;
         options.filter = rows[i].filter;
@@ -463,6 +471,7 @@ static void test_shortening(void **state)
                 {"\xe5\xb1\xa4\xe5\xb1\xa4xyz", 6, "..xyz"},                   /* half a wide character is dropped */
                 {"a\xd7\x90\xcc\x81\xe2\x80\xae\xf0\x9f\x98\x80\xff\x80z", 9, "a?????z"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        SCENARIO_NAMED(i, rows[i].text);
         prn_text_shorten(out, sizeof out, rows[i].text, rows[i].columns);
         assert_string_equal(out, rows[i].shown);
     }

@@ -1,4 +1,5 @@
 /* Laws of scaling against published fits, and time series against known results. */
+#include "failure_trace.h"
 #include "simulated_times.h"
 
 #include "base/memory/alloc.h"
@@ -106,6 +107,7 @@ static void test_fit_intervals(void **state)
     uint64_t random = 5;
     int held = 0;
     for (int study = 0; study < STUDIES; study++) {
+        SCENARIO(study);
         double values[POINTS][PROCESSES];
         prn_processes processes[POINTS];
         for (int i = 0; i < POINTS; i++) {
@@ -159,6 +161,7 @@ static void test_change_points(void **state)
     uint64_t random = 7;
     int alarms = 0;
     for (int series = 0; series < 200; series++) {
+        SCENARIO(series);
         simulate_times(samples, COUNT, 1e6, &noise, &random);
         assert_int_equal(prn_change_points(at, 8, &found, samples, COUNT, 0.02, NULL), PRONY_OK);
         alarms += found > 0;

@@ -1,5 +1,6 @@
 /* The schemas in docs/schemas of documents that are written from tables equal those tables. `test_schemas --write`
  * writes them. */
+#include "failure_trace.h"
 #include "tests/support/text_sink.h"
 
 #include "profiler/measure/machine_peaks.h"
@@ -242,6 +243,7 @@ static void test_schemas_are_current(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++) {
+        SCENARIO_NAMED(i, schemas[i].file);
         static char stored[262144];
         char *text = schema_text(&schemas[i]);
         FILE *file = open_schema(&schemas[i], "rb");

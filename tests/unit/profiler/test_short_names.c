@@ -1,5 +1,6 @@
 /* Names of a table, cut to a width: different names stay different at every width; the distinguishing parts are
  * kept; names that fit stay whole. */
+#include "failure_trace.h"
 #include "profiler/text/short_names.h"
 #include "profiler/text/text_out.h"
 
@@ -125,6 +126,7 @@ static void test_narrow(void **state)
     (void)state;
     const char *const given[] = {"aaaaaaaaaaaaaaaaaaaaaaaa", "aaaaaaaaaaaaaaaaaaaaaaab", "aaaaaaaaaaaaaaaaaaaaaaa"};
     for (int columns = 4; columns < 30; columns++) {
+        SCENARIO(columns);
         set.count = 3;
         memcpy(set.names, given, sizeof given);
         check_set(columns);

@@ -1,4 +1,5 @@
 /* Several sessions measured in turns: equal numbers of runs, each report its own session's, refusals. */
+#include "failure_trace.h"
 #include "prony_report.h"
 
 #include <setjmp.h>
@@ -48,6 +49,7 @@ static void test_turns(void **state)
     assert_true(prony_report_totals(reports[1])->cost.flops == 4 * flops);
     assert_true(prony_report_totals(reports[2])->cost.flops == 9 * flops);
     for (size_t i = 0; i < 3; i++) {
+        SCENARIO(i);
         assert_int_equal(prony_report_latency(reports[i])->count, 10);
         assert_true(prony_report_latency(reports[i])->min_ns > 0);
         assert_int_equal(prony_report_time_coverage(reports[i]) >= 0, i != 1);
@@ -59,6 +61,7 @@ static void test_turns(void **state)
     uint64_t runs = prony_report_latency(reports[0])->count;
     assert_true(runs >= 1); /* as many as the time allows on a busy machine */
     for (size_t i = 0; i < 3; i++) {
+        SCENARIO(i);
         assert_int_equal(prony_report_latency(reports[i])->count, runs);
         prony_report_release(reports[i]);
     }

@@ -1,4 +1,5 @@
 /* Tests and intervals of two samples, against SciPy 1.10.1 (mannwhitneyu, ttest_ind_from_stats, t.sf) and by hand. */
+#include "failure_trace.h"
 #include "profiler/statistics/statistics.h"
 
 #include "base/memory/alloc.h"
@@ -134,6 +135,7 @@ static void test_bootstrap_of_constants(void **state)
     double out[PRN_STATISTIC_COUNT][2];
     intervals(out, a, 4, b, 3);
     for (int s = 0; s < PRN_STATISTIC_COUNT; s++) {
+        SCENARIO(s);
         assert_close(out[s][0], 1.5);
         assert_close(out[s][1], 1.5);
     }
@@ -179,6 +181,7 @@ static void test_intervals_of_few_processes_hold_the_median(void **state)
     enum { DRAWS = 200, MOST = 5 };
     uint64_t random = 7;
     for (size_t count = 3; count <= MOST; count++) {
+        SCENARIO(count);
         int hits = 0, ratio_hits = 0, group_hits = 0;
         for (int draw = 0; draw < DRAWS; draw++) {
             double of[MOST], base[MOST], value, interval[2];

@@ -1,5 +1,6 @@
 /* Studies of simulated processes with known scaling: plan, results, laws, losses, limit, the file and back, and
  * every failing allocation. */
+#include "failure_trace.h"
 #include "profiler/study/study.h"
 
 #include "base/memory/alloc.h"
@@ -119,6 +120,7 @@ static void test_known_scaling(void **state)
     const prony_study_result *results = prony_study_results(s, &count);
     assert_int_equal(count, 7);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         double n = results[i].intra_op_threads, expected = 1 / (SERIAL + (1 - SERIAL) / n);
         assert_int_equal(results[i].processes, 8);
         assert_true(fabs(results[i].speedup / expected - 1) < 0.02);
@@ -138,6 +140,7 @@ static void test_known_scaling(void **state)
     assert_true(fabs(s->limits[0].speedup - 1 / (SERIAL + (1 - SERIAL) / 8)) < 0.1);
     assert_non_null(strstr(s->limits[0].why, "one thread runs alone"));
     for (size_t i = 0; i < s->loss_count; i++) {
+        SCENARIO(i);
         const prn_study_loss *l = &s->losses[i];
         bool whole = l->operator== 1;
         assert_string_equal(l->reason, whole ? "serial kernel" : "scales");
@@ -167,6 +170,7 @@ static void test_rounds_share_the_machine(void **state)
     size_t count;
     const prony_study_result *results = prony_study_results(s, &count);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         double n = results[i].intra_op_threads, expected = 1 / (SERIAL + (1 - SERIAL) / n);
         double time = (results[i].ci95_ns[1] - results[i].ci95_ns[0]) / 2 / results[i].median_ns;
         double speedup = (results[i].speedup_ci95[1] - results[i].speedup_ci95[0]) / 2 / results[i].speedup;
@@ -301,6 +305,7 @@ static void test_rounds_meet_every_node(void **state)
     assert_int_equal(s->usable, 4); /* of the smallest node */
     assert_true(prn_study_lanes(s) == 4);
     for (size_t round = 0; round < 3; round++) {
+        SCENARIO(round);
         bool seen[4][4] = {{false}};
         for (size_t i = 16 * round; i < 16 * (round + 1); i++) {
             assert_false(seen[s->order_nodes[i]][s->order[i]]);
@@ -308,6 +313,7 @@ static void test_rounds_meet_every_node(void **state)
         }
     }
     for (size_t node = 0; node < 4; node++) {
+        SCENARIO(node);
         size_t count;
         const prony_study_result *r = prony_study_results_on(s, node, &count);
         assert_int_equal(count, 4);
@@ -326,6 +332,7 @@ static void test_a_slow_node_is_named(void **state)
     node_factors[3] = 1;
     prony_study_node_verdict v;
     for (size_t node = 0; node < 4; node++) {
+        SCENARIO(node);
         assert_true(prony_study_node_verdict_of(s, node, &v));
         assert_string_equal(v.verdict, node == 3 ? "slower" : "same");
         double expected = node == 3 ? 1.3 : 1;
@@ -357,6 +364,7 @@ static void test_scattered_nodes_are_not_named(void **state)
     prony_study *s = study_over(6, 6);
     for (size_t i = 0; i < 6; i++) node_factors[i] = 1;
     for (size_t node = 0; node < 6; node++) {
+        SCENARIO(node);
         assert_true(prony_study_node_verdict_of(s, node, &v));
         assert_string_not_equal(v.verdict, "slower");
         assert_string_not_equal(v.verdict, "faster");
@@ -511,6 +519,7 @@ static void test_replicas(void **state)
     (void)state;
     prony_error error = {0};
     for (size_t nodes = 0; nodes <= 4; nodes += 4) {
+        SCENARIO(nodes);
         prony_study *s = NULL, *back = NULL;
         static page first, second;
         first.size = second.size = 0;

@@ -1,4 +1,5 @@
 /* Statistics against values computed by hand, and guarantees of determinism and bounded work. */
+#include "failure_trace.h"
 #include "profiler/statistics/statistics.h"
 
 #include "base/memory/alloc.h"
@@ -107,6 +108,7 @@ static void test_validity(void **state)
         int valid; /* how many of p90, p95, p99, p99.9 */
     } rows[] = {{63, 0}, {64, 1}, {129, 1}, {130, 2}, {661, 2}, {662, 3}, {6635, 3}, {6636, 4}};
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        SCENARIO(r);
         prony_time_stats s = compute(samples, rows[r].count, false);
         assert_int_equal(s.p90_valid + s.p95_valid + s.p99_valid + s.p999_valid, rows[r].valid);
         assert_true(s.p90_valid >= s.p95_valid && s.p95_valid >= s.p99_valid && s.p99_valid >= s.p999_valid);
@@ -133,6 +135,7 @@ static void test_order_statistic_interval(void **state)
     int64_t sorted[100], interval[2];
     for (size_t i = 0; i < 100; i++) sorted[i] = (int64_t)i + 1;
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        SCENARIO(r);
         prn_stats_median_interval(sorted, rows[r].count, interval);
         assert_int_equal(interval[0], rows[r].low);
         assert_int_equal(interval[1], rows[r].count + 1 - rows[r].low);

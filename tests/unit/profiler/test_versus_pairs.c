@@ -1,5 +1,6 @@
 /* Comparison with another engine: results of pairs of processes, and the join of the other engine's profile with
  * this one's operators. */
+#include "failure_trace.h"
 #include "tests/support/nested_model.h"
 
 #include "base/memory/alloc.h"
@@ -105,6 +106,7 @@ static void an_interval_of_95_percent_takes_six_pairs(void **state)
 {
     (void)state;
     for (int pairs = 1; pairs <= 12; pairs++) {
+        SCENARIO(pairs);
         scene s = begin();
         for (int k = 0; k < pairs; k++) add_pair(&s, 1, 1000, 2000 + 100 * k);
         const prony_versus_result *row = results(&s, 1);
@@ -242,6 +244,7 @@ static void damaged_profiles_are_refused(void **state)
     };
     scene s = begin();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        SCENARIO_NAMED(i, cases[i].text);
         s.error = (prony_error){0};
         if (add_profile(&s, cases[i].text) == PRONY_OK) fail_msg("'%s' was taken", cases[i].text);
         if (!strstr(s.error.message, cases[i].word)) fail_msg("'%s': %s", cases[i].text, s.error.message);

@@ -1,4 +1,5 @@
 /* Parts of fused operators: work by kind, rates, and how a time is shared, on rates that are given. */
+#include "failure_trace.h"
 #include "profiler/report/work.h"
 
 #include <math.h>
@@ -70,6 +71,7 @@ static void products_take_the_rest(void **state)
     for (int k = 0; k < 4; k++) prn_layer_work_of(&work[k], &layers[k], 0);
     static const double times[] = {1.8e6, 2.5e6, 5e6}; /* a product at its best, at 66 %, at 32 % */
     for (size_t t = 0; t < 3; t++) {
+        SCENARIO(t);
         prn_work_shares(&rates, work, 4, times[t], shares);
         assert_true(fabs(shares[0] + shares[1] + shares[2] + shares[3] - 1) < 1e-12);
         double erf_ns = shares[1] * times[t];
@@ -90,6 +92,7 @@ static void rates_of_a_report(void **state)
     (void)state;
     prn_roof_work rows[2 * PRN_WORK_COUNT];
     for (int k = 0; k < PRN_WORK_COUNT; k++) {
+        SCENARIO(k);
         rows[k] = (prn_roof_work){prn_work_name((prn_work)k), 1, 1e9 * (k + 1)};
         rows[PRN_WORK_COUNT + k] = (prn_roof_work){prn_work_name((prn_work)k), 5, 5e9 * (k + 1)};
         assert_int_equal(prn_work_find(prn_work_name((prn_work)k)), k);

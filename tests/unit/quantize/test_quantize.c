@@ -1,4 +1,5 @@
 /* Calibration and quantized models through the library: the written model, refusals, and every allocation failing. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "model_builder.h"
 #include "prony_quantize.h"
@@ -177,6 +178,7 @@ static void outputs_stay_near(void **unused)
     assert_int_equal(prony_calibration_samples(m.calibration), SAMPLES);
     assert_int_equal(prony_calibration_count(m.calibration), 5); /* x, r, a, f, y */
     for (int dynamic = 0; dynamic < 2; dynamic++) {
+        SCENARIO(dynamic);
         prony_model *quantized = NULL;
         const prony_quantized_row *rows;
         prony_quantize_options options = PRONY_QUANTIZE_OPTIONS_INIT;
@@ -320,6 +322,7 @@ static void products_take_their_bias_along(void **unused)
     assert_int_equal(prony_calibration_count(m.calibration), STORED);
     outputs_of(m.model, NULL, floats);
     for (int dynamic = 0; dynamic < 2; dynamic++) {
+        SCENARIO(dynamic);
         prony_model *quantized = NULL;
         prony_quantize_options options = PRONY_QUANTIZE_OPTIONS_INIT;
         options.calibration = dynamic ? NULL : m.calibration;
@@ -456,6 +459,7 @@ static void every_allocation_may_fail(void **unused)
     if (life(&m, path, &error) != PRONY_OK) fail_msg("%s", error.message);
     uint64_t n = 1;
     for (bool failed = true; failed; n += 1 + n / 200) {
+        SCENARIO(failed);
         memset(&error, 0, sizeof error);
         prn_alloc_fail_at(n);
         const prony_status status = life(&m, path, &error);

@@ -1,5 +1,6 @@
 /* If, against engine services that know two subgraphs by heart: `then` doubles its threshold, `otherwise` returns
  * one value. */
+#include "failure_trace.h"
 #include "ops/op.h"
 
 #include <setjmp.h>
@@ -107,6 +108,7 @@ static void test_branches_that_agree_are_planned(void **state)
     f.out.data = buffer;
     f.condition.data = &f.truth;
     for (int truth = 0; truth < 2; truth++) {
+        SCENARIO(truth);
         f.truth = (uint8_t)truth;
         assert_int_equal(f.op->kernels[0].run(&f.context), PRONY_OK);
         assert_true(buffer[0] == (truth ? 1.5f : -1.0f));

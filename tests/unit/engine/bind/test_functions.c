@@ -1,5 +1,6 @@
 /* Functions of the model: expansion of a call, attributes that refer to the call's, optional inputs, nesting,
  * recursion. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 
@@ -54,6 +55,7 @@ static void calls_become_their_nodes(void **state)
     const prony_layer_row *layers = prony_report_layers(report, &count);
     assert_int_equal(count, 3);
     for (size_t l = 0; l < count; l++) {
+        SCENARIO(l);
         assert_string_equal(layers[l].name, names[l]);
         assert_int_equal(layers[l].cost.flops, 8);
     }

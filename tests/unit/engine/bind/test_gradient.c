@@ -1,5 +1,6 @@
 /* Gradient of ai.onnx.preview.training: differentiated outputs, the inputs to differentiate by, and refusals. The
  * rules of operators have a test of their own (test_gradient_rules.c). */
+#include "failure_trace.h"
 #include "ops/kernels/vector/number.h"
 #include "profiler/report/report.h"
 #include "tests/support/model_run.h"
@@ -58,6 +59,7 @@ static void several_consumers_add_up_and_values_are_shared(void **state)
     assert_int_equal(prony_inspect(&report, r.model, NULL, &r.error), PRONY_OK);
     const prony_layer_row *layers = prony_report_layers(report, &count);
     for (size_t l = 0; l < count; l++) {
+        SCENARIO(l);
         exponentials += strcmp(layers[l].op, "Exp") == 0;
         made += strncmp(layers[l].name, "g/grad/", 7) == 0;
         assert_string_not_equal(layers[l].op, "Gradient");
@@ -234,6 +236,7 @@ static void narrow_types(void **state)
     (void)state;
     static const prony_dtype types[] = {PRONY_FLOAT16, PRONY_BFLOAT16};
     for (int t = 0; t < 2; t++) {
+        SCENARIO(t);
         double wanted[4];
         for (int i = 0; i < 4; i++) wanted[i] = 2 * (double)x4[i] + (1 - pow(tanh((double)x4[i]), 2));
         model_builder *m = begin_with("4");
@@ -390,6 +393,7 @@ static void a_network_learns(void **state)
     mr_survives_faults(&r);
     float first = 0, loss = 0;
     for (int step = 0; step < 60; step++) {
+        SCENARIO(step);
         loss = *(const float *)mr_run(&r, 0)->data;
         if (step == 0) first = loss;
         for (size_t k = 0; k < 5; k++) {
@@ -405,6 +409,7 @@ static void a_network_learns(void **state)
     size_t count, inner = 0;
     const prony_layer_row *layers = prony_report_layers(report, &count);
     for (size_t l = 0; l < count; l++) {
+        SCENARIO(l);
         assert_null(strstr(layers[l].name, "/grad/g/"));
         inner += strncmp(layers[l].name, "g/grad/norm/", 12) == 0; /* the inputs of the recomputation, and its result */
     }

@@ -1,4 +1,5 @@
 /* Gradient for shapes beyond one binding: sessions with changing sizes, and shapes that only a run knows. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -71,6 +72,7 @@ static void extents_that_change(void **state)
     mr_open(&r, m);
     for (int i = 0; i < 15; i++) x[i] = (float)(i % 7) - 2;
     for (int n = 1; n <= 5; n += 2) {
+        SCENARIO(n);
         char dims[16];
         double dx[15], dw[6] = {0}, db[2] = {0.5, 0.5};
         snprintf(dims, sizeof dims, "%d,3", n);
@@ -110,6 +112,7 @@ static void extents_that_decide(void **state)
     mr_open(&r, m);
     for (int i = 0; i < 12; i++) x[i] = (float)(i % 5) - 1;
     for (int n = 1; n <= 4; n++) {
+        SCENARIO(n);
         char dims[16];
         double dx[12], dw[2] = {0};
         snprintf(dims, sizeof dims, "%d,1,3", n);

@@ -1,5 +1,6 @@
 /* Free dimensions, values written as text, and parts of models, as a program that links the library uses them; each
  * test again with the n-th allocation failing, for every n. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "model_builder.h"
 #include "prony_report.h"
@@ -177,6 +178,7 @@ static void test_trees_tell_their_features(void **state)
 {
     (void)state;
     for (int policy = PRONY_FREE_ONE; policy <= PRONY_FREE_ASK; policy++) {
+        SCENARIO(policy);
         model_builder *m = mb_begin(16);
         mb_opset(m, "ai.onnx.ml", 1);
         mb_input(m, "x", PRONY_FLOAT64, "?,?");
@@ -252,6 +254,7 @@ static void test_text_as_value(void **state)
                 {"uniform:2:1", PRONY_FLOAT64, {1, {1}}, PRONY_INVALID_ARGUMENT, 0},
                 {"", PRONY_FLOAT64, {1, {1}}, PRONY_INVALID_ARGUMENT, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        SCENARIO_NAMED(i, rows[i].text);
         prony_value *value = NULL;
         prony_error error = {0};
         prony_status got = prony_value_parse(&value, rows[i].text, rows[i].dtype, &rows[i].shape, 0, &error);
@@ -280,6 +283,7 @@ static void test_strings_as_value(void **state)
                 {" [ \"\\u00e9\\ud83d\\ude00\" , '\\\\\\n\\'' ] ", 2, 2, "\xc3\xa9\xf0\x9f\x98\x80", "\\\n'"},
                 {"['\\u20ac\\u007f', '']", 1, 2, "\xe2\x82\xac\x7f", ""}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        SCENARIO_NAMED(i, rows[i].text);
         prony_value *value = NULL;
         prony_error error = {0};
         if (prony_value_parse(&value, rows[i].text, PRONY_STRING, &shapes[rows[i].shape], 0, &error) != PRONY_OK)
@@ -297,6 +301,7 @@ static void test_strings_as_value(void **state)
         "'x",       "[x]",      "['\\q']", "['\\u12']",    "['\\ud800']",        "['\\udc00']",
         "['x' 'y'", "['x', 1]", "['x'] y", "[['x'], 'y']", "['\\ud800\\u0041']", "['\\"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        SCENARIO_NAMED(i, wrong[i]);
         prony_value *value = NULL;
         if (prony_value_parse(&value, wrong[i], PRONY_STRING, &shapes[1], 0, NULL) != PRONY_INVALID_ARGUMENT)
             fail_msg("%s is taken", wrong[i]);
@@ -364,6 +369,7 @@ static void test_allocations_that_fail(void **state)
     sample s;
     open_sample(&s);
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) {
+        SCENARIO(c);
         for (uint64_t n = 1;; n++) {
             prony_error error = {0};
             prn_alloc_fail_at(n);

@@ -1,5 +1,6 @@
 /* Inputs that are also initializers: the default holds until a session gets a value, and again after a reset. Values
  * computed from the default are constant only while the default holds. */
+#include "failure_trace.h"
 #include "model_builder.h"
 #include "prony_report.h"
 
@@ -92,6 +93,7 @@ static void values_replace_defaults_and_defaults_come_back(void **state)
     (void)state;
     static const float x[] = {1, 2, 3}, five[] = {5}, one[] = {1};
     for (int variant = 0; variant < 4; variant++) {
+        SCENARIO(variant);
         model_builder *m = product(variant & 2 ? "N" : "3");
         prony_model *model = load(m, 8);
         prony_dim most = {"N", 8};
@@ -157,6 +159,7 @@ static void a_given_input_is_no_parameter_and_is_in_the_report(void **state)
     model_builder *m = product("3");
     prony_model *model = load(m, 8);
     for (int given = 0; given < 2; given++) {
+        SCENARIO(given);
         prony_session *session = open(model, NULL);
         prony_report *report = NULL;
         prony_profile_options options = PRONY_PROFILE_OPTIONS_INIT;

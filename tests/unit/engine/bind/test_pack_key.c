@@ -1,4 +1,5 @@
 /* Packed weights are found by a typed key: two problems share a form only if every member of their keys is equal. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "engine/bind/weight_cache.h"
 #include "ops/pack_key.h"
@@ -94,6 +95,7 @@ static void keys_that_differ_in_one_member_are_unequal(void **state)
     assert_true(prn_pack_key_same(&key, &same));
     assert_true(hash_of(&key) == hash_of(&same));
     for (size_t field = 0; field < FIELDS; field++) {
+        SCENARIO(field);
         const prn_pack_key changed = changed_key(field);
         assert_false(prn_pack_key_same(&key, &changed));
         assert_false(prn_pack_key_same(&changed, &key));
@@ -118,6 +120,7 @@ static void problems_that_differ_in_one_member_do_not_share(void **state)
     int builds = 0;
     assert_int_equal(prn_weight_cache_create(&cache, &error), PRONY_OK);
     for (int round = 0; round < 2; round++) {
+        SCENARIO(round);
         for (size_t field = 0; field < FIELDS + 3; field++) {
             const void *packed = NULL;
             const prn_pack_key key = field < FIELDS ? changed_key(field) : whole_key();

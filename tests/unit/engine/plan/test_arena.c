@@ -1,5 +1,6 @@
 /* The arena: separate and aligned blocks, coalescing, best fit, growth, statistics, events, limit, allocation
  * failure. */
+#include "failure_trace.h"
 #include "engine/memory/arena.h"
 
 #include "base/memory/alloc.h"
@@ -124,6 +125,7 @@ static void test_coalescing(void **state)
     static const int orders[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 2, 1, 3}, {1, 3, 0, 2}, {2, 0, 3, 1}};
     prn_arena *arena = create(64, false);
     for (size_t o = 0; o < sizeof orders / sizeof orders[0]; o++) {
+        SCENARIO(o);
         void *blocks[4];
         for (uint32_t i = 0; i < 4; i++) blocks[i] = take(arena, 5000 + i, i, 0);
         for (int i = 0; i < 4; i++) prn_arena_give(arena, blocks[orders[o][i]], 1);
@@ -157,6 +159,7 @@ static void test_growth_is_kept(void **state)
     (void)state;
     prn_arena *arena = create(64, false);
     for (int run = 0; run < 3; run++) {
+        SCENARIO(run);
         prn_arena_run_begin(arena);
         void *a = take(arena, 100, 0, 0);
         void *b = take(arena, 3 << 20, 1, 0);
@@ -231,6 +234,7 @@ static void test_events(void **state)
     static const uint32_t owner[] = {7, 8, 7, 8}, step[] = {3, 4, 5, 6};
     static const uint64_t asked[] = {100, 10, 100, 10}, given[] = {192, 128, 192, 128}, offset[] = {128, 320, 128, 320};
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         assert_int_equal(e[i].release, release[i]);
         assert_int_equal(e[i].owner, owner[i]);
         assert_int_equal(e[i].step, step[i]);
@@ -313,6 +317,7 @@ static void test_random_use(void **state)
     prn_arena *arena = create(64, true);
     prn_arena_run_begin(arena);
     for (uint32_t round = 0; round < 5000; round++) {
+        SCENARIO(round);
         random = random * 6364136223846793005U + 1442695040888963407U;
         held *h = &live[random >> 58];
         if (h->data) {

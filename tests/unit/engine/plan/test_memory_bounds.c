@@ -1,5 +1,6 @@
 /* Memory that a model file can make the library allocate: each limit refuses it, and the message names the requester
  * and the size. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 
@@ -147,6 +148,7 @@ static void test_refusals(void **state)
     static const prony_string word = {"abcdefgh", 8};
     static const float x[1024];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        SCENARIO_NAMED(i, rows[i].node);
         uint64_t held = prony_memory_in_use();
         model_run r = {.options = PRONY_SESSION_OPTIONS_INIT};
         r.options.memory_limit_bytes = 16 * MIB;
@@ -169,6 +171,7 @@ static void test_one_huge_output(void **state)
     static const char *const ops[] = {"ConstantOfShape", "Expand", "Tile", "Range", "Pad"};
     static const int64_t pads[] = {0, INT64_C(1) << 36};
     for (size_t i = 0; i < 2 * sizeof ops / sizeof *ops; i++) {
+        SCENARIO(i);
         const char *op = ops[i / 2];
         model_run r = {.options = PRONY_SESSION_OPTIONS_INIT};
         r.options.memory_limit_bytes = 16 * MIB;
@@ -188,6 +191,7 @@ static void test_whose_limit(void **state)
     static float weights[512 * 512];
     prony_error error = {0};
     for (int who = 0; who < 4; who++) {
+        SCENARIO(who);
         model_builder *m = mb_begin(13);
         mb_input(m, "x", PRONY_FLOAT32, "1,512");
         mb_initializer(m, "w", PRONY_FLOAT32, "512,512", weights);

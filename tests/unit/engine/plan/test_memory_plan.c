@@ -1,4 +1,5 @@
 /* The memory planner: plans never overlap, known optima are found, network-like instances reach the lower bound. */
+#include "failure_trace.h"
 #include "engine/memory/memory_plan.h"
 
 #include "base/memory/alloc.h"
@@ -145,6 +146,7 @@ static void test_brick_walls(void **state)
     random_state = 3;
     prn_buffer b[512];
     for (int round = 0; round < 20; round++) {
+        SCENARIO(round);
         size_t count = brick_wall(b, 40, 1000, 24);
         prn_memory_plan_figures f;
         plan(b, count, 40, &f);

@@ -1,5 +1,6 @@
 /* Values in a memory space other than the host's, the mirror of tests/support/mirror.h: positions of copies, their
  * cost, and their report. */
+#include "failure_trace.h"
 #include "engine/session/session.h"
 #include "prony_report.h"
 #include "tests/support/mirror.h"
@@ -83,6 +84,7 @@ static void there_and_back(void **state)
     model_run r = {0};
     open_with(&r, m);
     for (int run = 0; run < 3; run++) {
+        SCENARIO(run);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "4", X);
         expect_copies(1, 1);
     }
@@ -167,6 +169,7 @@ static void views_stay(void **state)
     (void)state;
     const int64_t square[2] = {2, 2};
     for (int apart = 0; apart < 2; apart++) {
+        SCENARIO(apart);
         model_builder *m = begin();
         mb_initializer(m, "square", PRONY_INT64, "2", square);
         mb_node(m, "test::Far", "x", "a", "");
@@ -280,6 +283,7 @@ static void subgraphs_read_on_the_host(void **state)
     open_with(&r, m);
     mr_set(&r, "cond", PRONY_BOOL, "", &yes);
     for (int run = 0; run < 2; run++) {
+        SCENARIO(run);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "4", MINUS_X);
         expect_copies(2, 2);
     }
@@ -335,6 +339,7 @@ static void largest_extents(void **state)
     r.options.max_dim_count = 1;
     mr_open(&r, m);
     for (int n = 4; n > 0; n--) {
+        SCENARIO(n);
         const char dims[2] = {(char)('0' + n), 0};
         mr_set(&r, "x", PRONY_FLOAT32, dims, X);
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, dims, X);
@@ -349,6 +354,7 @@ static void memory_is_counted_where_it_is(void **state)
 {
     (void)state;
     for (int variant = 0; variant < 2; variant++) {
+        SCENARIO(variant);
         enum { COUNT = 1000, BYTES = (4 * COUNT + 63) / 64 * 64 };
         static float x[COUNT];
         char from[8] = "x", to[8];
@@ -445,6 +451,7 @@ static void reports_show_copies(void **state)
         {"Neg", NULL}, {"Copy", "copy_from_host"}, {"Far", "negate_mirror"}, {"Copy", "copy_to_host"}, {"Neg", NULL}};
     assert_int_equal(count, 5);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         assert_string_equal(rows[i].op, wanted[i][0]);
         if (wanted[i][1]) assert_string_equal(rows[i].kernel, wanted[i][1]);
         assert_int_equal(rows[i].output_bytes, 16);
@@ -461,6 +468,7 @@ static void reports_show_copies(void **state)
     const prony_accuracy_row *errors = prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, &count);
     assert_int_equal(count, 5);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         const bool copy = wanted[i][1] && i != 2;
         if (errors[i].own.known == copy) fail_msg("%zu: %s; %s", i, errors[i].not_compared, errors[i].note);
         if (copy)

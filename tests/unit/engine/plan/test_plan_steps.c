@@ -1,4 +1,5 @@
 /* Plans of every length around the growth steps of their list, with layouts that change on the way. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 #include "prony_report.h"
 
@@ -37,6 +38,7 @@ static void reorders_come_in_at_any_length(void **state)
     (void)state;
     float x[CHANNELS * POSITIONS], wanted[CHANNELS * POSITIONS];
     for (int count = 0; count <= LONGEST; count++) {
+        SCENARIO(count);
         for (int c = 0; c < CHANNELS; c++)
             for (int p = 0; p < POSITIONS; p++) {
                 x[c * POSITIONS + p] = (float)(c * POSITIONS + p + 1);
@@ -93,6 +95,7 @@ static void wide_sums_read_every_input(void **state)
 {
     (void)state;
     for (int count = 2; count <= 70; count++) {
+        SCENARIO(count);
         for (int again = 1; again < count; again++) {
             char inputs[512] = "a";
             for (int i = 1; i < count; i++) strcat(inputs, i == again ? " a" : " x");
@@ -118,6 +121,7 @@ static void a_part_that_is_broadcast_is_not_overwritten(void **state)
     (void)state;
     const float x[6] = {1, 2, 3, 4, 5, 6}, first[6] = {-2, -4, -6, -5, -7, -9}, own[6] = {0, 0, 0, 3, 3, 3};
     for (int with_own = 0; with_own < 2; with_own++) {
+        SCENARIO(with_own);
         model_builder *m = mb_begin(13);
         mb_input(m, "x", PRONY_FLOAT32, "2,3");
         mb_node(m, "Neg", "x", "a", "");
@@ -212,6 +216,7 @@ static void what_is_given_out_is_made_plain(void **state)
             wanted[4 * c * POSITIONS + p] = x[c * POSITIONS + p / 8 / 2 * 4 + p % 8 / 2];
     }
     for (int read_again = 0; read_again < 2; read_again++) {
+        SCENARIO(read_again);
         model_builder *m = mb_begin(13);
         mb_input(m, "x", PRONY_FLOAT32, "1,16,4,4");
         mb_initializer(m, "unit", PRONY_FLOAT32, "16,16,3,3", unit);

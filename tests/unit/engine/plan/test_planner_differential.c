@@ -11,6 +11,7 @@
  * A model that fails is made smaller while it still fails, and printed. */
 #include "base/shape.h"
 #include "base/cpu/isa.h"
+#include "tests/support/seed_options.h"
 #include "tests/support/graph_run.h"
 
 #include <inttypes.h>
@@ -38,8 +39,7 @@ enum { USUAL_COUNT = 1500 };
 /* Rewrites and instruction sets round differently, and a graph of 40 nodes amplifies the difference. */
 static const double BOUND = 2e-3;
 
-static uint64_t first_seed = 1, seed_count = USUAL_COUNT;
-static double seconds;
+static seed_options options = {.first = 1, .count = USUAL_COUNT};
 
 static const graph_way PLANNED = {.name = "planned", .fill_dead = true, .threads = 1, .runs = 2},
                        APART = {.name = "every buffer its own", .no_reuse = true, .threads = 1, .runs = 1},
@@ -120,13 +120,6 @@ static bool try_pair(random_graph *g, const pair *pair, bool *refused)
 
 /* ---- many models ---- */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 typedef struct tally {
     uint64_t models, refused, wrong, nodes;
 } tally;
@@ -134,8 +127,9 @@ typedef struct tally {
 static void run_seeds(bool (*one)(uint64_t seed, tally *t), const char *what, uint64_t share)
 {
     tally t = {0};
-    double start = now();
-    for (uint64_t seed = first_seed; seconds > 0 ? now() - start < seconds : seed - first_seed < seed_count / share;
+    double start = seed_options_now();
+    for (uint64_t seed = options.first; options.seconds > 0 ? seed_options_now() - start < options.seconds
+                                                            : seed - options.first < options.count / share;
          seed++) {
         t.models++;
         t.wrong += !one(seed, &t);
@@ -143,7 +137,7 @@ static void run_seeds(bool (*one)(uint64_t seed, tally *t), const char *what, ui
     }
     printf("%s: %" PRIu64 " models of %" PRIu64 " nodes from seed %" PRIu64 ", %" PRIu64 " refused, %" PRIu64
            " wrong\n",
-           what, t.models, t.nodes, first_seed, t.refused, t.wrong);
+           what, t.models, t.nodes, options.first, t.refused, t.wrong);
     fflush(stdout);
     assert_int_equal(t.wrong, 0);
     assert_true(t.refused * 10 <= t.models); /* the maker should know what is valid */
@@ -226,8 +220,8 @@ static bool get_all(int file, void *data, size_t size)
 
 static bool level_seed(int64_t turn, uint64_t *seed)
 {
-    *seed = first_seed + (uint64_t)turn;
-    return (uint64_t)turn < (seconds > 0 ? UINT64_MAX : seed_count / 4);
+    *seed = options.first + (uint64_t)turn;
+    return (uint64_t)turn < (options.seconds > 0 ? UINT64_MAX : options.count / 4);
 }
 
 static bool put_outputs(int to, const graph_outputs *out)
@@ -319,8 +313,9 @@ static void test_levels(void **state)
 {
     (void)state;
     uint64_t seed, wrong = 0, ran = 0;
-    double start = now();
-    for (int64_t turn = 0; level_seed(turn, &seed) && !(seconds > 0 && now() - start >= seconds); turn++) {
+    double start = seed_options_now();
+    for (int64_t turn = 0;
+         level_seed(turn, &seed) && !(options.seconds > 0 && seed_options_now() - start >= options.seconds); turn++) {
         graph_outputs outputs[LEVELS] = {0}, strict[LEVELS] = {0};
         for (int l = 0; l < LEVELS; l++) {
             read_level(l, seed, &outputs[l]);
@@ -337,7 +332,7 @@ static void test_levels(void **state)
         }
         ran++;
     }
-    printf("levels: %" PRIu64 " models from seed %" PRIu64 ", %" PRIu64 " wrong\n", ran, first_seed, wrong);
+    printf("levels: %" PRIu64 " models from seed %" PRIu64 ", %" PRIu64 " wrong\n", ran, options.first, wrong);
     assert_int_equal(wrong, 0);
 }
 
@@ -494,21 +489,18 @@ static int print_model(uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    const char *only = NULL;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seed") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--count") == 0) seed_count = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--seconds") == 0) seconds = strtod(argv[i + 1], NULL);
-        if (strcmp(argv[i], "--only") == 0) only = argv[i + 1];
-        if (strcmp(argv[i], "--print") == 0) return print_model(strtoull(argv[i + 1], NULL, 10));
-    }
-    bool levels = !only || strstr("test_levels", only);
+    const int status = seed_options_read(&options, argc, argv, print_model, NULL);
+    if (status >= 0) return status;
+    bool levels = !options.only || strcmp("test_levels", options.only) == 0;
     if (levels) start_levels();
-    if (only) cmocka_set_test_filter(only);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_levels), cmocka_unit_test(test_reuse),
                                        cmocka_unit_test(test_threads), cmocka_unit_test(test_rewrites),
                                        cmocka_unit_test(test_sessions)};
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (options.only) cmocka_set_test_filter(options.only);
+    bool any = !options.only;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) any |= !any && strcmp(tests[i].name, options.only) == 0;
+    if (!any) fprintf(stderr, "no test is named %s\n", options.only);
+    int failed = any ? cmocka_run_group_tests(tests, NULL, NULL) : 2;
     if (levels) stop_levels();
     return failed;
 }

@@ -1,6 +1,7 @@
 /* Kernels chosen by measurement: stored choices, and obstacles to storing them. No assertion depends on a time: any
  * kernel may win, but each must be tried. */
 #define _GNU_SOURCE
+#include "failure_trace.h"
 #include "base/cpu/isa.h"
 #include "engine/plan/tune.h"
 #include "ops/op.h"
@@ -184,6 +185,7 @@ static void test_kept(void **state)
     assert_int_equal(from_file->cached, tuning->measured);
     assert_int_equal(from_file->choice_count, tuning->choice_count);
     for (size_t i = 0; i < tuning->choice_count; i++) {
+        SCENARIO(i);
         assert_true(from_file->choices[i].cached && !tuning->choices[i].cached);
         assert_string_equal(from_file->choices[i].kernel, tuning->choices[i].kernel);
     }
@@ -237,6 +239,7 @@ static void test_damaged(void **state)
     const size_t size = read_file(&data);
     const size_t cuts[] = {0, 1, size / 3, size / 2, size - 3};
     for (size_t c = 0; c < sizeof cuts / sizeof *cuts; c++) {
+        SCENARIO(c);
         write_file(data, cuts[c]);
         profile_expecting(&on, true, "measured again");
         profile_expecting(&on, false, NULL);
@@ -375,6 +378,7 @@ static void test_room_for_kernels(void **state)
     (void)state;
     assert_int_equal(prony_operator_count(), prn_op_count() + 1); /* and Gradient */
     for (size_t i = 0; i < prn_op_count(); i++) {
+        SCENARIO(i);
         const prn_op *op = prn_op_at(i);
         const prony_operator_info *shown = prony_operator_at(i);
         size_t count = 0;

@@ -1,4 +1,5 @@
 /* Decisions from times of interleaved rounds, of kernels and of whole plans. The times are given. */
+#include "failure_trace.h"
 #include "base/status.h"
 #include "engine/plan/tune.h"
 
@@ -108,6 +109,7 @@ static void test_judge_failing(void **state)
 {
     (void)state;
     for (int at = 1; at <= 7; at++) {
+        SCENARIO(at);
         prn_tune_verdict verdict = {.default_ns = -1, .tuned_ns = -1};
         prony_error error = {0};
         script s;

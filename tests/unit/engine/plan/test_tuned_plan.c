@@ -1,4 +1,5 @@
 /* Plans of measured kernels beside the default ones, as wholes: the choice between them, and its storage. */
+#include "failure_trace.h"
 #include "engine/plan/tune.h"
 #include "prony_report.h"
 #include "tests/support/tuned_case.h"
@@ -125,6 +126,7 @@ static void test_older_file(void **state)
                                            {"\"default_run_ns\": 1", "\"default_run_ns\": x"}};
     char path[4200];
     for (size_t e = 0; e < sizeof edits / sizeof *edits; e++) {
+        SCENARIO(e);
         tc_rows = TC_AS_KEPT;
         tc_forgets = false;
         tc_measure();
@@ -146,6 +148,7 @@ static void test_row_gone(void **state)
     if (!tc_has_choice()) skip();
     char path[4200];
     for (int wins = 0; wins < 2; wins++) {
+        SCENARIO(wins);
         tc_rows = TC_AS_KEPT;
         tc_forgets = false;
         tc_measure();

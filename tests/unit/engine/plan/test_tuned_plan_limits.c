@@ -1,4 +1,5 @@
 /* Plans of measured kernels beside the default ones: obstacles to running both. */
+#include "failure_trace.h"
 #include "engine/plan/tune.h"
 #include "prony_operator.h"
 #include "tests/support/tuned_case.h"
@@ -19,6 +20,7 @@ static void test_cancelled(void **state)
     if (!tc_has_choice()) skip();
     tc_measure();
     for (int at = 1; at <= 9; at += 4) {
+        SCENARIO(at);
         tc_clock_says(2000, 1000);
         tc_clock.cancel_at = at;
         tc_open(tc_build());
@@ -86,6 +88,7 @@ static void test_bound_index(void **state)
     int64_t index = 4000;
     const prony_value value = {.dtype = PRONY_INT64, .shape = {1, {1}}, .data = &index};
     for (int pass = 0; pass < 2; pass++) {
+        SCENARIO(pass);
         tc_clock_says(2000, 1000);
         tc_open(build_with_index());
         mr_set(&tc_run, "x", PRONY_FLOAT32, "1,32,12,12", tc_x);
@@ -109,6 +112,7 @@ static void test_dynamic_shapes(void **state)
     if (!tc_has_choice()) skip();
     int64_t wanted = -1;
     for (int pass = 0; pass < 3; pass++) {
+        SCENARIO(pass);
         tc_clock_says(2000, pass == 2 ? 3000 : 1000);
         model_builder *m = mb_begin(13);
         mb_input(m, "x", PRONY_FLOAT32, "1,32,12,12");
@@ -176,6 +180,7 @@ static void test_gives_back(void **state)
     if (!tc_has_choice()) skip();
     tc_measure();
     for (int loses = 0; loses < 2; loses++) {
+        SCENARIO(loses);
         uint64_t held[2];
         for (int kept = 0; kept < 2; kept++) {
             tc_forgets = !kept;
@@ -201,6 +206,7 @@ static void test_registered(void **state)
     prony_registry *registry = twice_registry();
     twice_calls = 0;
     for (int pass = 0; pass < 2; pass++) {
+        SCENARIO(pass);
         tc_clock_says(2000, 1000);
         model_builder *m = mb_begin(13);
         mb_opset(m, "test", 1);
@@ -232,6 +238,7 @@ static void test_threads(void **state)
     prony_error error = {0};
     assert_int_equal(prony_thread_pool_create(&pool, 1, &error), PRONY_OK);
     for (int way = 0; way < 2; way++) {
+        SCENARIO(way);
         tc_rows = TC_AS_KEPT;
         tc_forgets = false;
         for (int pass = 0; pass < 3; pass++) {

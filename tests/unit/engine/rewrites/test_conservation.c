@@ -1,5 +1,6 @@
 /* Sums over layers, over operators and the totals of a report are equal, whatever rewriting removed and wherever:
  * behind an If or a Loop, whose cost only a run knows, and beside views and joins, which are not operators. */
+#include "failure_trace.h"
 #include "model_run.h"
 #include "profiler/report/report.h"
 
@@ -91,6 +92,7 @@ static void behind_an_if(void **state)
                  {"Div", "a one", 32}};
     (void)state;
     for (size_t k = 0; k < sizeof after / sizeof *after; k++) {
+        SCENARIO_NAMED(k, after[k].op);
         for (int go = 0; go < 2; go++) {
             const uint8_t truth = (uint8_t)go;
             model_run r = {0};
@@ -207,6 +209,7 @@ static void neutral_operators_alone(void **state)
     } behind[] = {{"Identity", "b"}, {"Transpose", "b"}, {"Flatten", "b"}, {"Mul", "b one"}};
     (void)state;
     for (size_t k = 0; k < sizeof behind / sizeof *behind; k++) {
+        SCENARIO_NAMED(k, behind[k].op);
         model_builder *m = mb_begin(17);
         mb_input(m, "x", PRONY_FLOAT32, "1,8");
         mb_initializer(m, "one", PRONY_FLOAT32, "", one);

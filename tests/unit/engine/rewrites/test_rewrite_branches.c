@@ -1,4 +1,5 @@
 /* Added branches of a block become one convolution if their windows fit; others stay. */
+#include "failure_trace.h"
 #include "rewrite_check.h"
 
 #include <setjmp.h>
@@ -52,6 +53,7 @@ static void merge_convolutions(void **state)
          "Conv Conv[add]"}, /* of other extents only here */
     };
     for (size_t k = 0; k < sizeof pairs / sizeof *pairs; k++) {
+        SCENARIO_NAMED(k, pairs[k].x);
         rc_seed((uint32_t)k);
         expect_pair(&pairs[k], false);
         expect_pair(&pairs[k], true);
@@ -72,6 +74,7 @@ static void merge_norms(void **state)
         {"1,4,1,1", "4,4,3,3", "pads=[1,1,1,1] strides=[2,2]", "BatchNormalization Conv[add]"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].x);
         rc_seed((uint32_t)k);
         model_builder *m = mb_begin(17);
         mb_input(m, "x", PRONY_FLOAT32, cases[k].x);

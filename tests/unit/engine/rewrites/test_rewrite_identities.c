@@ -1,4 +1,5 @@
 /* Nodes that return their input unchanged: removed ones, similar ones that stay, and outputs among them. */
+#include "failure_trace.h"
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -150,6 +151,7 @@ static void identities_that_are_outputs(void **state)
                                          {"Sum", ""},         {"Clip", ""},     {"Transpose", "perm=[0,1,2,3]"},
                                          {"Split", "axis=0"}, {"Identity", ""}};
     for (size_t k = 0; k < sizeof ops / sizeof ops[0]; k++) {
+        SCENARIO(k);
         model_builder *m = rc_begin(); /* of an input */
         mb_node(m, ops[k][0], "x", "y", ops[k][1]);
         rc_output(m, "y");

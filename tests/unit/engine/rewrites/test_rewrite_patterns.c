@@ -1,5 +1,6 @@
 /* Rewrites that recognise an operator written out in primitives, and those that share a common subexpression. Each
  * fires on every variant it knows and on nothing else. */
+#include "failure_trace.h"
 #include "model_run.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -224,6 +225,7 @@ static void merge_constant_sums(void **state)
         const char *wanted;
     } of[] = {{1.0f, "Neg Add Tanh"}, {3.3e38f, "Neg Add Add Tanh"}};
     for (size_t i = 0; i < 2; i++) {
+        SCENARIO(i);
         model_builder *m = mb_begin(17);
         const float same[2] = {of[i].value, of[i].value};
         rc_seed(9);
@@ -253,6 +255,7 @@ static void division_by_zero_stays(void **state)
     (void)state;
     for (int i = 0; i < 120; i++) x[i] = (float)(i % 7) - 3.0f;
     for (int bare = 0; bare < 2; bare++) {
+        SCENARIO(bare);
         model_run r = {.options = {.no_rewrites = bare}};
         mr_open(&r, attention_model(steps));
         mr_set(&r, "x", PRONY_FLOAT32, "2,5,12", x);

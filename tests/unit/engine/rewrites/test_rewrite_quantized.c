@@ -1,5 +1,6 @@
 /* Rewrites from dequantized floats to 8-bit values: each fires where it should and nowhere else. All scales are
  * powers of two, so the float graph and the quantized one must give the same numbers. */
+#include "failure_trace.h"
 #include "engine/rewrites/rewrite.h"
 #include "coded_graph.h"
 #include "rewrite_check.h"
@@ -64,6 +65,7 @@ static void convolutions(void **unused)
         {PRONY_UINT8, PRONY_UINT8, 40, "Clip", " low", "QConv"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         char inputs[48];
         model_builder *m = begin(cases[k].x);
         rc_scalar(m, "low", -1.0f);
@@ -88,6 +90,7 @@ static void biases(void **unused)
         {{0x1p20f, 0.0f, 0.0f, 0.0f}, 0.125f, "DequantizeLinear Conv QuantizeLinear"},  /* does not fit */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         model_builder *m = begin(PRONY_UINT8);
         mb_initializer(m, "float_bias", PRONY_FLOAT32, "4", cases[k].bias);
         mb_node(m, "Conv", "xd w float_bias", "c", "pads=[1,1,1,1]");
@@ -131,6 +134,7 @@ static void transposed_convolutions(void **unused)
         {"axis=1", "4,3,2,2", "strides=[9,9] dilations=[2,2]", NULL, stays, 48, 1},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         char inputs[48];
         model_builder *m = begin(k % 2 ? PRONY_INT8 : PRONY_UINT8);
         rc_scalar(m, "low", -1.0f);
@@ -212,6 +216,7 @@ static void products(void **unused)
         {"g rows", NULL, "DequantizeLinear MatMul Add QuantizeLinear"}, /* not the same for every row */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         const float one = 0.5f, rows[5] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f};
         m = mb_begin(17);
         cg_seed(9 + (uint32_t)k);
@@ -302,6 +307,7 @@ static void moves(void **unused)
         {"Softmax", "xd", "", 0.0078125f, "DequantizeLinear Softmax QuantizeLinear"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].op);
         model_builder *m = begin(PRONY_UINT8);
         mb_node(m, cases[k].op, cases[k].inputs, "c", cases[k].attributes);
         cg_pair(m, "c", "y", PRONY_UINT8, cases[k].step, 128);
@@ -346,6 +352,7 @@ static void functions(void **unused)
     };
     const float one = 1.0f, half = 0.5f, root = 1.41421356f, row[] = {0.5f, 1.0f, 2.0f, 4.0f};
     for (size_t k = 0; k < 2 * sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         const chain *c = &cases[k / 2];
         model_builder *m = begin(k % 2 ? PRONY_INT8 : PRONY_UINT8);
         rc_scalar(m, "low", -0.25f);
@@ -379,6 +386,7 @@ static void products_of_values(void **unused)
         {"Mul", "xd", "x", NULL, "DequantizeLinear Mul QuantizeLinear"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].op);
         char inputs[32];
         model_builder *m = begin(PRONY_UINT8);
         if (strstr(cases[k].wanted, "Pool")) {
@@ -461,6 +469,7 @@ static void keep_unsound_scales(void **unused)
     (void)unused;
     const float scales[] = {0.0f, -0.125f, (float)1e39};
     for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+        SCENARIO(k);
         model_builder *m = begin(PRONY_UINT8);
         rc_model l;
         prn_program *program;

@@ -1,6 +1,7 @@
 /* Quantized graphs as other exporters write them: biases of each kind beside a residual, a QuantizeLinear and a
  * DequantizeLinear with different parameters, unknown attributes, operators of com.microsoft. Scales are powers of
  * two, so the float graph and the quantized one must give the same numbers. */
+#include "failure_trace.h"
 #include "coded_graph.h"
 #include "model_run.h"
 #include "report_counts.h"
@@ -45,6 +46,7 @@ static void residuals_with_each_bias(void **unused)
     static const char *const inputs[] = {"xd w", "xd w floats", "xd w codes", "xd w others"};
     const float floats[] = {0.5f, -0.25f, 1.0f, 0.0f};
     for (size_t k = 0; k < 2 * sizeof inputs / sizeof *inputs; k++) {
+        SCENARIO(k);
         model_builder *m = begin();
         mb_initializer(m, "floats", PRONY_FLOAT32, "4", floats);
         cg_codes(m, "codes", PRONY_INT32, "4", 4, 4, X_STEP * W_STEP);
@@ -83,6 +85,7 @@ static void other_parameters_behind(void **unused)
         {0.25f, 56, "Relu", "QConv QAdd"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         model_builder *m = begin();
         rc_scalar(m, "q_step", 0.125f);
         rc_scalar(m, "d_step", cases[k].step);
@@ -114,6 +117,7 @@ static void unknown_attributes(void **unused)
         {"GlobalAveragePool", "xd", TEN "channels_last=1", "QLinearGlobalAveragePool"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].op);
         model_builder *m = begin();
         cg_codes_along(m, "axis=1", "v", PRONY_INT8, "4,3,2,2", 48, 3, W_STEP);
         mb_node(m, cases[k].op, cases[k].inputs, "c", cases[k].attributes);
@@ -148,6 +152,7 @@ static void operators_of_com_microsoft(void **unused)
         {"GlobalAveragePool", "xd", "", NULL, "QLinearGlobalAveragePool"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].op);
         cg_seed(1);
         rc_seed(1);
         model_builder *m = mb_begin(17);
@@ -180,6 +185,7 @@ static void scales_beyond_float32(void **unused)
         {0x1p-125f, 0.125f, "QLinearConv"}, /* nothing is left of the products in either */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         model_builder *m = begin();
         cg_codes(m, "far", PRONY_INT8, "4,4,3,3", 144, 1, cases[k].w / 2);
         mb_node(m, "Conv", "xd far", "c", "pads=[1,1,1,1]");
@@ -210,6 +216,7 @@ static void factors_beyond_float32(void **unused)
     const uint8_t x[4] = {7, 8, 6, 107}, x_zero = 7, zero = 5;
     const int8_t w = 100, w_zero = 0;
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         model_run run = {0};
         model_builder *m = mb_begin(17);
         mb_input(m, "x", PRONY_UINT8, "1,1,1,4");
@@ -250,6 +257,7 @@ static void counts_of_joined_codes(void **unused)
     const int8_t codes[6] = {-7, 99, 3, 0, -128, 127};
     const int64_t shape = 6;
     for (size_t k = 0; k < 2 * sizeof cases / sizeof *cases; k++) {
+        SCENARIO(k);
         char text[256];
         model_run run = {0};
         model_builder *m = mb_begin(17);

@@ -1,5 +1,6 @@
 /* Rewrites that fold into weights, attach to contractions and merge moves; and nodes that no rewrite may change.
  * Each fires where it should and nowhere else. */
+#include "failure_trace.h"
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"
 #include "rewrite_check.h"
@@ -35,6 +36,7 @@ static void fold_batch_norm(void **state)
         {"MatMul", "5,4", "4,6", NULL, "", "6"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].op);
         rc_seed((uint32_t)k);
         model_builder *m = mb_begin(17);
         mb_input(m, "x", PRONY_FLOAT32, cases[k].x);
@@ -154,6 +156,7 @@ static void keep_scale_and_shift(void **state)
         {"4,1,1", "Div", "k c", "Conv Div"},     /* not linear */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        SCENARIO_NAMED(i, cases[i].op);
         model_builder *m = rc_begin();
         rc_weights(m, "k", cases[i].dims);
         conv(m, "x w b", "c");
@@ -215,6 +218,7 @@ static void attach_activations(void **state)
         {"Exp", "c", "", "Conv Exp"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].op);
         model_builder *m = rc_begin();
         rc_weights_in(m, "small", "4,4,3,3", -0.1f, 0.1f);
         rc_scalar(m, "zero", 0.0f);
@@ -249,6 +253,7 @@ static void attach_numbers(void **state)
         {"Mul", "r grows", "Tanh", "s", "Conv[sigmoid] Mul Tanh"}, /* the result has another rank */
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        SCENARIO_NAMED(k, cases[k].op);
         model_builder *m = rc_begin();
         rc_weights_in(m, "small", "4,4,3,3", -0.1f, 0.1f);
         rc_scalar(m, "half", 0.5f);
@@ -270,6 +275,7 @@ static void read_bounds_of_the_opset(void **state)
 {
     (void)state;
     for (int64_t opset = 6; opset <= 11; opset += 5) {
+        SCENARIO(opset);
         rc_seed(1);
         model_builder *m = mb_begin(opset);
         mb_input(m, "x", PRONY_FLOAT32, "2,4,5,5");

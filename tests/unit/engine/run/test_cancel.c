@@ -1,6 +1,7 @@
 /* Cancels a session from another thread: while it binds, packs, loops or is inside one operator that takes minutes.
  * The tests require the answer and its content, not its speed; without the cancellation each run would take far
  * longer than a test may. Afterwards the session gives right results. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 #include "prony_operator.h"
 #include "prony_report.h"
@@ -116,6 +117,7 @@ static void a_loop_is_left_and_the_session_goes_on(void **state)
     model_builder *m = counting();
     prony_session *session = open_built(m, &model, 1);
     for (int round = 0; round < 3; round++) {
+        SCENARIO(round);
         prony_error error = {0};
         const prony_value *y = NULL;
         set_counting(session, INT64_C(1) << 30);
@@ -226,6 +228,7 @@ static void one_operator_is_left(void **state)
                 {determinant, "(Det)"},
                 {folding, "m: node "}};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        SCENARIO(r);
         for (int threads = 1; threads <= 2; threads++) {
             prony_model *model = NULL;
             model_builder *m = mb_begin(17);

@@ -1,6 +1,7 @@
 /* Measures how far an operator continues after a cancellation. One page of its input is unreadable at first, and
  * reading it cancels the run. Bytes more than BOUND behind stay unreadable, so reading them shows that the operator
  * tested too seldom. Uses no clock. */
+#include "failure_trace.h"
 #include "tests/support/large_node.h"
 
 #include <setjmp.h>
@@ -134,6 +135,7 @@ static void few_planes_are_touched(void **state)
         {"GridSample from outside", "GridSample", 16, "f1,1000,1,1 f1,64,64,2", "mode='bicubic'", 0, 0},
     };
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        SCENARIO(i);
         prony_error error = {0};
         prony_model *model = NULL;
         model_builder *m = open_node(&nodes[i], &model);

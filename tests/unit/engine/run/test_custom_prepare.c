@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "failure_trace.h"
 #include "prony_operator.h"
 #include "tests/support/model_run.h"
 
@@ -126,6 +127,7 @@ static void test_prepares_once_a_plan(void **state)
     calls = (scale_calls){.scratch_bytes = SCRATCH_BYTES};
     open_run(&r, scale_model());
     for (int run = 0; run < 3; run++) {
+        SCENARIO(run);
         mr_set(&r, "x", PRONY_FLOAT32, "2", (float[]){1, -2});
         mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "2", (float[]){3, 0});
     }
@@ -194,6 +196,7 @@ static void test_failures_of_prepare(void **state)
         {{.scratch_bytes = SIZE_MAX / 2}, PRONY_LIMIT, ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        SCENARIO(i);
         model_run r = {0};
         calls = cases[i].calls;
         open_run(&r, scale_model());

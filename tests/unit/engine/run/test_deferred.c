@@ -1,5 +1,6 @@
 /* Large constants made on demand: results of lazy constants, the time and number of resident bytes, models that read
  * the same weights in many ways and shapes, and failing allocations. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
 #include "base/memory/reserve.h"
@@ -45,6 +46,7 @@ static void copies_from_any_address(void **state)
     (void)state;
     fill_source();
     for (size_t shift = 0; shift < 4; shift++) {
+        SCENARIO(shift);
         const prn_lazy_constant recipe = {
             .kind = PRN_LAZY_COPY, .width = 4, .count = MOST / 4, .source = source + shift};
         memcpy(wanted, source + shift, MOST);
@@ -59,7 +61,9 @@ static void transposes_every_width(void **state)
                                        {64, 48}, {65, 129}, {200, 33}, {7, 4096}};
     fill_source();
     for (size_t width = 1; width <= 8; width *= 2) {
+        SCENARIO(width);
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            SCENARIO(s);
             const int64_t rows = sizes[s][0], columns = sizes[s][1];
             const prn_lazy_constant recipe = {.kind = PRN_LAZY_TRANSPOSE,
                                               .width = width,
@@ -92,6 +96,7 @@ static void scales_each_channel(void **state)
     char *odd = (char *)plain + 1; /* an address that floats do not have */
     for (size_t c = 0; c < 256; c++) scale[c] = 0.1 + (double)c / 7;
     for (size_t s = 0; s < sizeof scalings / sizeof *scalings; s++) {
+        SCENARIO(s);
         prn_lazy_constant recipe = scalings[s];
         recipe.kind = PRN_LAZY_SCALE;
         recipe.width = sizeof(float);
@@ -108,6 +113,7 @@ static void scales_each_channel(void **state)
         assert_true(prn_lazy_constant_finite(&recipe));
         static const float bad[] = {INFINITY, -INFINITY, NAN, 3.4e38f};
         for (size_t b = 0; b < sizeof bad / sizeof *bad; b++) {
+            SCENARIO(b);
             float kept;
             char *last = odd + (size_t)(recipe.count - 1) * sizeof kept;
             memcpy(&kept, last, sizeof kept);
@@ -229,7 +235,9 @@ static void lends_a_spare(void **state)
     const uint64_t before = prn_budget_held(budget);
     prn_spare spare = {0};
     for (int round = 0; round < 2; round++) {
+        SCENARIO(round);
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+            SCENARIO(k);
             prn_reserve outer, inner;
             assert_true(prn_reserve_open(&outer, sizes[k]));
             assert_true(prn_reserve_open(&inner, 50000));
@@ -388,6 +396,7 @@ static void gives_the_same_results(void **state)
 {
     (void)state;
     for (size_t shift = 1; shift <= 4; shift++) {
+        SCENARIO(shift);
         for (int no_rewrites = 0; no_rewrites <= 1; no_rewrites++) {
             results plain[BATCHES];
             plain_results(shift, no_rewrites, plain);
@@ -459,6 +468,7 @@ static void keeps_what_cannot_be_scaled(void **state)
     mb_output(m, "y", PRONY_FLOAT32, "1,32,4,4");
     prony_model *model = load(m);
     for (int round = 0; round < 2; round++) {
+        SCENARIO(round);
         prony_session *session = open_session(model, false, false);
         prony_error error = {0};
         const prony_value *out = NULL;
@@ -530,6 +540,7 @@ static void keeps_one_copy_of_what_runs_pack(void **state)
     prn_defer_bytes = DEPTH * sizeof(float);
     for (int i = 0; i < MANY * DEPTH; i++) x[i] = (float)(i % 19) / 8;
     for (size_t shift = 0; shift < 4; shift++) {
+        SCENARIO(shift);
         model_run r = {0};
         mr_open(&r, rows_model(shift));
         for (int run = 0; run < 4; run++) {
@@ -577,6 +588,7 @@ static void packs_piece_by_piece(void **state)
     for (int64_t i = 0; i < LONG_ROWS * LONG; i++) weights[i] = long_element(i);
     for (int i = 0; i < 4 * LONG; i++) x[i] = (float)(i % 37) / 32 - 0.5f;
     for (size_t shift = 0; shift < 4; shift++) {
+        SCENARIO(shift);
         const char *first = &"wwww"[3 - shift];
         char inputs[32];
         model_run r = {0};

@@ -1,5 +1,6 @@
 /* Sessions of one model on separate threads, with changing shapes: the model makes, packs and releases weights
  * meanwhile. ThreadSanitizer runs this too. */
+#include "failure_trace.h"
 #include "prony.h"
 
 #include "tests/support/weights_model.h"
@@ -68,12 +69,14 @@ static void sessions_come_and_go(void **state)
     const void *bytes = mb_finish(m, &size);
     assert_int_equal(prony_model_load_memory(&model, "weights", bytes, size, NULL, &error), PRONY_OK);
     for (int i = 0; i < THREADS; i++) {
+        SCENARIO(i);
         workers[i].model = model;
         workers[i].first = i;
         assert_int_equal(pthread_create(&thread[i], NULL, work, &workers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) pthread_join(thread[i], NULL);
     for (int i = 0; i < THREADS; i++) {
+        SCENARIO(i);
         if (workers[i].status != PRONY_OK) fail_msg("%s", workers[i].error.message);
         assert_memory_equal(workers[0].scores, workers[i].scores, sizeof workers[0].scores);
     }

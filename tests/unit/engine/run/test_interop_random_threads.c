@@ -3,8 +3,10 @@
  * well.
  *
  *     test_interop_random_threads --seed 7 --count 100000    more models, from seed 7 on */
+#include "failure_trace.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
+#include "tests/support/seed_options.h"
 #include "tests/support/graph_run.h"
 #include "tests/support/plan_replay.h"
 
@@ -26,7 +28,7 @@ enum { USUAL_COUNT = 200 };
 enum { USUAL_COUNT = 1500 };
 #endif
 
-static uint64_t first_seed = 1, seed_count = USUAL_COUNT;
+static seed_options options = {.first = 1, .count = USUAL_COUNT};
 
 /* ---- random models ---- */
 
@@ -63,14 +65,14 @@ static void any_order_gives_the_same_bits(void **state)
 {
     (void)state;
     uint64_t refused = 0;
-    for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
+    for (uint64_t seed = options.first; seed < options.first + options.count; seed++) {
         const graph_way ways[] = {
             {.name = "2 workers in drawn order", .threads = 1, .workers = 2, .runs = 3, .replay = 3 * seed},
             {.name = "4 workers in drawn order", .threads = 2, .workers = 4, .runs = 3, .replay = 3 * seed},
             {.name = "16 workers in drawn order", .threads = 1, .workers = 16, .runs = 3, .replay = 3 * seed}};
         agree(seed, ways, 3, &refused);
     }
-    assert_true(refused * 10 <= seed_count);
+    assert_true(refused * 10 <= options.count);
 }
 
 static void threads_give_the_same_bits(void **state)
@@ -86,8 +88,9 @@ static void threads_give_the_same_bits(void **state)
          .no_work_stealing = true},
         {.name = "several workers, nothing reused", .threads = 1, .workers = 2, .runs = 2, .no_reuse = true}};
     uint64_t refused = 0;
-    for (uint64_t seed = first_seed; seed < first_seed + seed_count / 3; seed++) agree(seed, ways, 4, &refused);
-    assert_true(refused * 10 <= seed_count);
+    for (uint64_t seed = options.first; seed < options.first + options.count / 3; seed++)
+        agree(seed, ways, 4, &refused);
+    assert_true(refused * 10 <= options.count);
 }
 
 /* ---- the maximum-weight antichain ---- */
@@ -105,6 +108,7 @@ static void the_heaviest_set_is_found(void **state)
     (void)state;
     uint64_t random = 5;
     for (int round = 0; round < 400; round++) {
+        SCENARIO(round);
         bool before[FEW * FEW] = {false};
         uint64_t bytes[FEW], most = 0, found = 0;
         uint32_t number[FEW];
@@ -137,10 +141,8 @@ static void the_heaviest_set_is_found(void **state)
 
 int main(int argc, char **argv)
 {
-    for (int i = 1; i + 1 < argc; i += 2) {
-        if (strcmp(argv[i], "--seed") == 0) first_seed = strtoull(argv[i + 1], NULL, 10);
-        if (strcmp(argv[i], "--count") == 0) seed_count = strtoull(argv[i + 1], NULL, 10);
-    }
+    const int status = seed_options_read(&options, argc, argv, NULL, NULL);
+    if (status >= 0) return status;
     const struct CMUnitTest tests[] = {cmocka_unit_test(any_order_gives_the_same_bits),
                                        cmocka_unit_test(threads_give_the_same_bits),
                                        cmocka_unit_test(the_heaviest_set_is_found)};

@@ -1,6 +1,7 @@
 /* Several workers: results of a failing branch, of a thread pool and of sharing a model; the number of threads, and
  * the number of workers of a plan. Random models are in test_interop_random_threads.c. Runs under ThreadSanitizer as
  * well. */
+#include "failure_trace.h"
 #include "base/threads/thread_pool.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
@@ -98,6 +99,7 @@ static void no_more_threads_than_asked_for(void **state)
     fill_picture();
     start_first_thread();
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        SCENARIO(i);
         int before = running_threads(), most = 0;
         for (int wait = 0; before > 1 && wait < 2000; wait++, usleep(1000)) before = running_threads();
         model_run r = {.options = {.inter_op_threads = of[i].workers, .intra_op_threads = of[i].threads}};
@@ -145,6 +147,7 @@ static void the_first_failure_in_the_plan_is_reported(void **state)
     fill_picture();
     const int64_t bad = 99, good = 3;
     for (int workers = 1; workers <= 4; workers++) {
+        SCENARIO(workers);
         model_run r = {.options = {.inter_op_threads = workers, .intra_op_threads = 1}};
         mr_open(&r, failing());
         mr_set(&r, "x", PRONY_FLOAT32, "1,8,32,32", picture);
@@ -176,6 +179,7 @@ static void a_run_of_several_workers_is_called_off(void **state)
     mr_set(&r, "x", PRONY_FLOAT32, "1,8,32,32", picture);
     memcpy(wanted, mr_run(&r, 0)->data, sizeof wanted);
     for (int run = 0; run < 60; run++) {
+        SCENARIO(run);
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, cancel_soon, r.session), 0);
         prony_status status = prony_session_run(r.session, &r.error);
@@ -250,6 +254,7 @@ static void branches_that_change_run_side_by_side(void **state)
     (void)state;
     float wanted[3][24];
     for (int workers = 1; workers <= 4; workers++) {
+        SCENARIO(workers);
         model_run r = {.options = {.inter_op_threads = workers, .intra_op_threads = 2}};
         mr_open(&r, changing());
         mr_set(&r, "x", PRONY_FLOAT32, "4,6", small);
@@ -411,6 +416,7 @@ static void auto_says_why(void **state)
               {16, 2, 2, 1, 1, "no room for more"},
               {16, 4, 1, 2, 4, "critical path"}};
     for (size_t i = 0; i < sizeof of / sizeof of[0]; i++) {
+        SCENARIO(i);
         model_builder *builder = wide(of[i].branches);
         size_t size;
         const void *bytes = mb_finish(builder, &size);
@@ -441,6 +447,7 @@ static void a_chain_is_not_scheduled(void **state)
     (void)state;
     fill_picture();
     for (int no_work_stealing = 0; no_work_stealing < 2; no_work_stealing++) {
+        SCENARIO(no_work_stealing);
         model_run r = {
             .options = {.inter_op_threads = 2, .intra_op_threads = 2, .no_work_stealing = no_work_stealing == 1}};
         mr_open(&r, wide(1));
@@ -538,6 +545,7 @@ static void plans_of_several_windows_agree(void **state)
     (void)state;
     float wanted[24];
     for (int workers = 1; workers <= 3; workers++) {
+        SCENARIO(workers);
         model_run r = {.options = {.inter_op_threads = workers, .intra_op_threads = 1, .no_rewrites = true}};
         mr_open(&r, long_graph(2 * (int)PRN_WINDOW_STEPS + 700));
         mr_set(&r, "x", PRONY_FLOAT32, "4,6", small);

@@ -1,5 +1,6 @@
 /* Rows of subgraphs in the report: their positions, executions and sums, which equal their parents'. Counting them
  * takes no memory and changes nothing else. */
+#include "failure_trace.h"
 #include "tests/support/nested_model.h"
 
 #include "profiler/report/report.h"
@@ -76,6 +77,7 @@ static void rows_stand_where_they_are(void **state)
     size_t count;
     const prony_nested_row *rows = prony_report_nested(report, LAYER, &count);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         assert_int_equal(rows[i].index, i);
         assert_true(rows[i].parent == PRONY_NO_INDEX
                         ? rows[i].depth == 1
@@ -158,6 +160,7 @@ static void times_fit_into_their_parents(void **state)
     int64_t *rest = calloc(count, sizeof *rest);
     assert_non_null(rest);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         assert_true(rows[i].measured);
         assert_true((rows[i].executions > 0) == rows[i].traced);
         rest[i] = rows[i].trace_ns;
@@ -249,6 +252,7 @@ static void many_trips_take_no_memory(void **state)
     uint64_t heap_calls[2];
     size_t rows[2];
     for (int k = 0; k < 2; k++) {
+        SCENARIO(k);
         model_run r = {0};
         mr_open(&r, long_loop());
         mr_set(&r, "n", PRONY_INT64, "", &counts[k]);
@@ -297,6 +301,7 @@ static void workers_count_alike(void **state)
     static const uint8_t yes = 1, no = 0;
     static const float x[64] = {0.25f};
     for (int workers = 1; workers <= 2; workers++) {
+        SCENARIO(workers);
         model_run r = {.options = {.inter_op_threads = workers, .intra_op_threads = 1}};
         mr_open(&r, two_ifs());
         mr_set(&r, "a", PRONY_BOOL, "", &yes);

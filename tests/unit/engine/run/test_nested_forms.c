@@ -1,4 +1,5 @@
 /* Rows of subgraphs in every format of a report: written, read back, damaged, with failing allocations. */
+#include "failure_trace.h"
 #include "tests/support/nested_forms.h"
 #include "tests/support/nested_model.h"
 #include "tests/support/text_sink.h"
@@ -123,6 +124,7 @@ static void the_first_screen_says_what_dominates(void **state)
               {"/inner/Abs", "(Abs) takes", "executed 7"},
               {"/inner/MatMul", "(MatMul) takes", "executed 3"}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        SCENARIO_NAMED(i, of[i].name);
         deep d;
         prony_report *report = deep_open(&d);
         take_most(report, of[i].name);
@@ -184,6 +186,7 @@ static void damage_is_refused(void **state)
     prony_report *report = deep_open(&d);
     char *json = nested_write(report, PRONY_FORMAT_JSON, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        SCENARIO_NAMED(i, cases[i].after);
         prony_report *out = NULL;
         prony_error error = {0};
         char *bad = changed(json, cases[i].after, cases[i].from, cases[i].to);
@@ -373,6 +376,7 @@ static void modules_below_get_their_part(void **state)
     size_t count, found = 0;
     const prony_module_row *modules = prony_report_modules(report, &count);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         if (strcmp(modules[i].path, "") == 0 || strcmp(modules[i].path, "decode") == 0) {
             assert_int_equal(modules[i].flops, 16);
             assert_int_equal(modules[i].layers, 1);
@@ -403,6 +407,7 @@ static void a_comparison_pairs_them(void **state)
     assert_int_equal(prony_compare(&comparison, a, b, NULL, &error), PRONY_OK);
     const prony_compare_row *parts = prony_comparison_nested(comparison, &count);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         if (strcmp(parts[i].name, "/outer > then_branch > /loop > body > /loop/Add") != 0) continue;
         seen++;
         assert_int_equal(parts[i].first_executions, 10);
@@ -443,6 +448,7 @@ static void forms_survive_faults(void **state)
     deep d;
     prony_report *report = deep_open(&d);
     for (prony_format format = PRONY_FORMAT_TEXT; format <= PRONY_FORMAT_HTML; format++) {
+        SCENARIO(format);
         prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
         options.all = true;
         options.chart = "graph";

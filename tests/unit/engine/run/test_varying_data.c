@@ -1,4 +1,5 @@
 /* Models with data-dependent shapes, run repeatedly with other data: no value of an earlier run may show. */
+#include "failure_trace.h"
 #include "tests/support/model_builder.h"
 #include "prony_report.h"
 
@@ -55,6 +56,7 @@ static void test_product_of_selected_rows(void **state)
     static const char *const names[] = {"x", "keep", "left"};
     for (int i = 0; i < OUTPUTS * COLUMNS; i++) left[i] = (float)(i / COLUMNS);
     for (int round = 0; round < RUNS; round++) {
+        SCENARIO(round);
         const int kept = round == 2 ? 3 : 7; /* the same shape twice, then another, then the first again */
         for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = (float)(round + 1 + i / COLUMNS);
         for (int i = 0; i < ROWS; i++) keep[i] = i < kept;
@@ -92,6 +94,7 @@ static void test_unique_feeds_on(void **state)
     const int64_t wanted[][6] = {{30}, {1, 2, 3, 4, 5, 6}, {6, 27}};
     const int64_t counts[] = {1, 6, 2};
     for (int round = 0; round < 3; round++) {
+        SCENARIO(round);
         const prony_value value = {.dtype = PRONY_INT64, .shape = {1, {6}}, .data = runs[round]};
         const prony_value *y = run(session, names, &value, 1);
         assert_int_equal(y->shape.rank, 1);
@@ -137,6 +140,7 @@ static void test_fast_kernels_behind_a_selection(void **state)
     const prony_value *y = run(session, names, values, 2);
     assert_int_equal(y->shape.dim[0], 2);
     for (int i = 0; i + 1 < COLUMNS / 2; i++) {
+        SCENARIO(i);
         const float a = x[COLUMNS + i], b = x[COLUMNS + i + 1];
         assert_true(((const float *)y->data)[i] == (a > b ? a * a : b * b));
     }
@@ -150,8 +154,10 @@ static void test_fast_kernels_behind_a_selection(void **state)
     size_t count = 0, seen = 0;
     const prony_operator_row *rows = prony_report_operators(report, &count);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         static const char *const fast[] = {"Split", "Pow", "Sigmoid", "Mul", "Concat", "MaxPool"};
         for (size_t k = 0; k < sizeof fast / sizeof *fast; k++) {
+            SCENARIO_NAMED(k, fast[k]);
             if (strcmp(rows[i].op, fast[k]) != 0) continue;
             assert_string_equal(rows[i].backend, "native");
             seen++;
@@ -187,6 +193,7 @@ static void test_zero_points_change_behind_a_selection(void **state)
     memset(x, 2, sizeof x);
     memset(weights, 7, sizeof weights);
     for (size_t round = 0; round < sizeof zeros; round++) {
+        SCENARIO(round);
         const prony_value values[] = {{.dtype = PRONY_UINT8, .shape = {2, {ROWS, COLUMNS}}, .data = x},
                                       {.dtype = PRONY_BOOL, .shape = {1, {ROWS}}, .data = (void *)(uintptr_t)keep},
                                       {.dtype = PRONY_INT8, .shape = {2, {COLUMNS, OUTPUTS}}, .data = weights},

@@ -1,5 +1,6 @@
 /* Every public function with NULL for everything: refused or harmless, never a crash. Also faults of custom operators:
  * invalid ranks and types, failures without a message, invalid statuses, changed outputs. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 #include "prony_data.h"
 #include "prony_judge.h"
@@ -204,6 +205,7 @@ static void session_options_are_looked_at(void **state)
                             negative = {"input", {4, {-5, 1, 28, 28}}};
     const prony_named_shape *shapes[] = {&nameless, &wild, &negative, NULL};
     for (size_t i = 0; i < 6; i++) {
+        SCENARIO(i);
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
         if (i < 4) {
             options.shapes = shapes[i];
@@ -304,6 +306,7 @@ static void custom_operators_are_not_trusted(void **state)
     size_t size;
     const void *bytes = mb_finish(m, &size);
     for (misdeed = 0; misdeed < (int)(sizeof rows / sizeof *rows); misdeed++) {
+        SCENARIO(misdeed);
         prony_error error = {.message = "stale"};
         prony_model *model = NULL;
         prony_session *session = NULL;

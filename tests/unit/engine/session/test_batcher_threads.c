@@ -1,5 +1,6 @@
 /* prony_batcher: many threads, combined runs, errors of a single request, closing, and the sizes of batches.
  * ThreadSanitizer runs this too. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "engine/session/batcher.h"
 #include "model_builder.h"
@@ -272,6 +273,7 @@ static void an_error_meets_its_own_request_alone(void **state)
     for (int i = 0; i < 4; i++) submit_index(batcher, &t[i], &r, i, i == 2 ? 9 : i);
     wait_for(&r, 4);
     for (int i = 0; i < 4; i++) {
+        SCENARIO(i);
         assert_int_equal(r.status[i], i == 2 ? PRONY_OUT_OF_RANGE : PRONY_OK);
         assert_int_equal(r.batches[i], 1);
         if (i != 2) assert_true(r.first[i] == (float)(10 * i));
@@ -332,6 +334,7 @@ static void only_what_is_alike_is_combined(void **state)
     ticket t[5];
     static const int64_t shapes[5][2] = {{1, 3}, {1, 3}, {1, 2}, {2, 2}, {1, 2}};
     for (int i = 0; i < 5; i++) {
+        SCENARIO(i);
         prony_error error = {0};
         t[i] = (ticket){.to = &r, .number = i};
         values[i] = (prony_value){.dtype = PRONY_FLOAT32, .shape = {2, {shapes[i][0], shapes[i][1]}}, .data = data};
@@ -341,6 +344,7 @@ static void only_what_is_alike_is_combined(void **state)
     prony_batcher_release(batcher);
     assert_int_equal(r.done - r.failed, 5);
     for (int i = 0; i < 5; i++) {
+        SCENARIO(i);
         assert_int_equal(r.batches[i], i < 2 ? 2 : 1);
         assert_true(r.first[i] == -1.0f);
     }
@@ -366,6 +370,7 @@ static void sizes_of_batches_fit_the_plan_cache(void **state)
                 {6, 4, {1, 2, 4, 6}},
                 {64, 4, {1, 4, 16, 64}}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        SCENARIO(i);
         int64_t sizes[PRN_BATCH_SIZES];
         assert_int_equal(prn_batch_sizes(sizes, rows[i].max), rows[i].count);
         assert_memory_equal(sizes, rows[i].sizes, (size_t)rows[i].count * sizeof *sizes);

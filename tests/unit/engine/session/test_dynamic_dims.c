@@ -1,5 +1,6 @@
 /* One plan for the largest of dimensions that change from run to run: the same results as a separate session for
  * each size, one bind and plan, the same fused operators; and models that do not allow it. */
+#include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "base/shape.h"
 #include "engine/session/session.h"
@@ -312,6 +313,7 @@ static void test_cache_grows(void **state)
     (void)state;
     static const int64_t extents[] = {3, 4, 5, 37, 38, 1, 8, 2, MOST, 41, 3, 0};
     for (int bare = 0; bare < 2; bare++) {
+        SCENARIO(bare);
         const prony_preparations made = run_all(decoder, "past", MOST, extents, bare);
         assert_int_equal(made.bound, 1);
         assert_int_equal(made.planned, 1);
@@ -370,6 +372,7 @@ static void test_rewritten(void **state)
     assert_int_equal(a->layer_count, b->layer_count);
     uint64_t here = 0, there = 0;
     for (size_t l = 0; l < a->layer_count; l++) {
+        SCENARIO(l);
         here += a->layers[l].cost.parameters;
         there += b->layers[l].cost.parameters;
         if (a->layers[l].folded || b->layers[l].folded) continue;
@@ -423,6 +426,7 @@ static void test_others(void **state)
     prony_session *session = open_session(model, "past", MOST, false), *fresh = open_session(model, NULL, 0, false);
     static const int64_t extents[] = {0, 5, 0, 6};
     for (size_t i = 0; i < 4; i++) {
+        SCENARIO(i);
         assert_int_equal(run_at(session, model, extents[i], &error), PRONY_OK);
         assert_int_equal(run_at(fresh, model, extents[i], &error), PRONY_OK);
         check_same(session, fresh, model, extents[i]);
@@ -444,6 +448,7 @@ static void test_memory_stays(void **state)
     prony_session *session = open_session(model, "past", MOST, false);
     uint64_t held = 0, shared = 0;
     for (int64_t extent = 1; extent <= 2 * MOST; extent++) {
+        SCENARIO(extent);
         assert_int_equal(run_at(session, model, (extent - 1) % MOST + 1, &error), PRONY_OK);
         if (extent == MOST) {
             held = prony_memory_in_use();
@@ -498,6 +503,7 @@ static void test_options(void **state)
     prony_model *model = load(m, decoder);
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        SCENARIO(i);
         prony_session *session = NULL;
         options.max_dims = &wrong[i];
         options.max_dim_count = 1;
@@ -522,6 +528,7 @@ static void test_faults(void **state)
     prony_session *fresh = open_session(model, NULL, 0, false);
     uint64_t n = 1;
     for (bool failed = true; failed; n++) {
+        SCENARIO(failed);
         prony_session *session = open_session(model, "past", MOST, false);
         failed = false;
         for (int turn = 0; turn < 3; turn++) {

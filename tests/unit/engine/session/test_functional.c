@@ -1,4 +1,5 @@
 /* One call per question: values, rows, and refusals. The models are the digits network, and one with a BatchNorm. */
+#include "failure_trace.h"
 #include "model_builder.h"
 
 #include "base/memory/alloc.h"
@@ -108,6 +109,7 @@ static void test_metrics(void **state)
     assert_int_equal(count, prony_metrics_count(metrics));
     bool found = false;
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         if (strcmp(values[i].metric->key, "critical_path_share") == 0) {
             found = values[i].known; /* a chain: all of the time */
             assert_true(values[i].value > 0.999 && values[i].value < 1.001);
@@ -145,6 +147,7 @@ static void test_params(void **state)
                   {4, "/head/fc", 245, 0}};
     assert_int_equal(count, 4);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         assert_int_equal(rows[i].layer, wanted[i].layer);
         assert_string_equal(rows[i].name, wanted[i].name);
         assert_int_equal(rows[i].trainable, wanted[i].trainable);
@@ -193,6 +196,7 @@ static void test_ops(void **state)
     prony_ops_row sum = {0};
     double share = 0;
     for (size_t i = 1; i < count; i++) {
+        SCENARIO(i);
         sum.macs += rows[i].macs;
         sum.madds += rows[i].madds;
         sum.flops += rows[i].flops;
@@ -244,6 +248,7 @@ static void test_times(void **state)
     assert_int_equal(prony_estimate_inference_time(&rows, &count, model, &options, &timing, &error), PRONY_OK);
     assert_int_equal(rows[0].sample_count, 30);
     for (size_t s = 0; s < 30; s++) {
+        SCENARIO(s);
         int64_t inside = 0;
         for (size_t i = 1; i < count; i++) inside += rows[i].samples_ns ? rows[i].samples_ns[s] : 0;
         assert_true(inside > 0 && inside <= rows[0].samples_ns[s]);
@@ -291,6 +296,7 @@ static void test_cores(void **state)
     assert_null(prony_report_cores(report, &cores, &times, &points)); /* too short to tell */
     prony_report_release(report);
     for (int attempt = 0; attempt < 3; attempt++) {
+        SCENARIO(attempt);
         runs.runs = 20000 << attempt * 3;
         assert_int_equal(prony_session_profile(&report, session, &runs, NULL), PRONY_OK);
         const prony_core_row *rows = prony_report_cores(report, &cores, &times, &points);

@@ -1,6 +1,7 @@
 /* Affinity lists: the order of processors from simulated /sys trees, cpusets from simulated groups, and the real
  * affinity of a session's threads. */
 #define _GNU_SOURCE
+#include "failure_trace.h"
 #include "base/os/cgroup.h"
 #include "base/cpu/machine.h"
 #include "base/threads/parallel.h"
@@ -154,6 +155,7 @@ static void what_may_not_be_used_is_left_out_and_said(void **state)
     assert_true(prn_cpu_mask_get(&before));
     static const char *const wrong[] = {"", "x", "1-0", "0,", "4096", "0 1", "-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        SCENARIO_NAMED(i, wrong[i]);
         assert_int_equal(prn_placement_create(&placement, wrong[i], &error), PRONY_INVALID_ARGUMENT);
         assert_non_null(strstr(error.message, "is not a core list such as 0-3,8"));
         assert_int_equal(prony_affinity_check(wrong[i], &error), PRONY_INVALID_ARGUMENT);

@@ -1,5 +1,6 @@
 /* The public interface on real files: load, bind, run, outputs, profile, report, custom operators, overrides,
  * refusals. */
+#include "failure_trace.h"
 #include "prony_operator.h"
 #include "prony_report.h"
 
@@ -49,6 +50,7 @@ static void outputs_do_not_depend_on_threads_or_rewrites_beyond_rounding(void **
     prony_model *model = load(DIGITS, NULL);
     float first[10], bits[10];
     for (int variant = 0; variant < 5; variant++) {
+        SCENARIO(variant);
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
         options.intra_op_threads = variant < 4 ? variant + 1 : 1;
         options.no_rewrites = variant == 4;
@@ -98,6 +100,7 @@ static void both_branches_of_an_if_run(void **state)
     size_t count = (size_t)prony_shape_numel(&shape);
     float *data = calloc(count, sizeof *data), result[2] = {0};
     for (int sign = 0; sign < 2; sign++) {
+        SCENARIO(sign);
         for (size_t i = 0; i < count; i++) data[i] = sign ? -1.0f : 1.0f;
         prony_value value = {.dtype = PRONY_FLOAT32, .shape = shape, .data = data};
         assert_int_equal(prony_session_set_input(session, port->name, &value, &error), PRONY_OK);
@@ -144,6 +147,7 @@ static void reports_conserve_costs_with_and_without_rewrites(void **state)
     (void)state;
     const char *const files[] = {LENET, DIGITS, BRANCHES};
     for (int variant = 0; variant < 12; variant++) {
+        SCENARIO(variant);
         prony_error error = {0};
         prony_report *report = NULL;
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
@@ -175,6 +179,7 @@ static void a_warm_run_makes_no_heap_call_of_its_own(void **state)
     (void)state;
     const char *const files[] = {LENET, DIGITS};
     for (int i = 0; i < 2; i++) {
+        SCENARIO(i);
         prony_error error = {0};
         prony_report *report = NULL;
         prony_profile_options profile = PRONY_PROFILE_OPTIONS_INIT;
@@ -244,6 +249,7 @@ static void a_custom_operator_runs_is_counted_and_timed(void **state)
     size_t count, found = 0;
     const prony_operator_row *rows = prony_report_operators(report, &count);
     for (size_t i = 0; i < count; i++) {
+        SCENARIO(i);
         if (strcmp(rows[i].kernel, "Tanh_custom") != 0) continue;
         found++;
         assert_true(rows[i].measured && rows[i].cost.flops > 0);
@@ -322,6 +328,7 @@ static void options_out_of_range_are_refused(void **state)
     prony_model *model = load(LENET, NULL);
     const prony_dim no_dim = {"nothing", 3};
     for (int i = 0; i < 4; i++) {
+        SCENARIO(i);
         prony_error error = {0};
         prony_session *session = NULL;
         prony_session_options options = PRONY_SESSION_OPTIONS_INIT;

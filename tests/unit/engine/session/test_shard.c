@@ -1,5 +1,6 @@
 /* Stages of a model, run one after the other in one process: the bits of the model in one piece, for any number of
  * stages. Random models, the models of this repository, and those of ONNX's test data that have several nodes. */
+#include "failure_trace.h"
 #include "prony_shard.h"
 #include "tests/support/graph_run.h"
 #include "tests/support/loader_checks.h"
@@ -248,12 +249,14 @@ static void shapes_that_a_run_decides(void **state)
     prony_session *whole = NULL, *stages[2] = {0};
     assert_int_equal(prony_session_create(&whole, model, &options, &error), PRONY_OK);
     for (int s = 0; s < 2; s++) {
+        SCENARIO(s);
         prony_model *stage = NULL;
         assert_int_equal(prony_shard_stage_model(&stage, plan, (size_t)s, &error), PRONY_OK);
         assert_int_equal(prony_session_create(&stages[s], stage, NULL, &error), PRONY_OK);
         prony_model_release(stage);
     }
     for (int zeros = 0; zeros <= 12; zeros += 3) {
+        SCENARIO(zeros);
         float x[12];
         for (int i = 0; i < 12; i++) x[i] = i < zeros ? 0 : (float)i + 1;
         const prony_value value = {.dtype = PRONY_FLOAT32, .shape = {2, {3, 4}}, .data = x};
@@ -325,6 +328,7 @@ static void balance(void **state)
     prony_error error = {0};
     assert_int_equal(prony_model_load_memory(&model, "chain", bytes, size, NULL, &error), PRONY_OK);
     for (size_t slow = 1; slow < 5; slow++) {
+        SCENARIO(slow);
         double times[5] = {1, 1, 1, 1, 1};
         times[slow] = 1000;
         prony_shard_options o = PRONY_SHARD_OPTIONS_INIT;

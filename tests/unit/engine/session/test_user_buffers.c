@@ -1,4 +1,5 @@
 /* Inputs and outputs in the caller's bytes: read and written in place if possible, right in every case. */
+#include "failure_trace.h"
 #include "tests/support/model_run.h"
 
 #include <setjmp.h>
@@ -92,6 +93,7 @@ static void bytes_are_used_in_place(void **state)
     float x[N + 1], y[N], v[N];
     int64_t w[2 * N];
     for (int workers = 1; workers < 3; workers++) {
+        SCENARIO(workers);
         model_run r = {.options = {.inter_op_threads = workers}};
         mr_open(&r, three_outputs());
         bind(&r, x + 1); /* on no cache line, not even on 16 bytes */
@@ -122,6 +124,7 @@ static void odd_addresses_are_copied(void **state)
     assert_int_equal(prony_session_bind_output(r.session, 1, v, sizeof v, &r.error), PRONY_OK);
     assert_int_equal(prony_session_bind_output(r.session, 2, w, sizeof w, &r.error), PRONY_OK);
     for (int run = 0; run < 3; run++) {
+        SCENARIO(run);
         for (int i = 0; i < N; i++) x[i] = (float)((i * 5 + run) % 7 - 3);
         memcpy(odd_x + 1, x, sizeof x);
         assert_int_equal(prony_session_run(r.session, &r.error), PRONY_OK);
@@ -178,6 +181,7 @@ static void planned_outputs(void **state)
     assert_non_null(strstr(r.error.message, "no plan exists yet"));
     bind(&r, x);
     for (int run = 0; run < 2; run++) {
+        SCENARIO(run);
         assert_int_equal(run ? prony_session_run(r.session, &r.error) : prony_session_prepare(r.session, &r.error),
                          PRONY_OK);
         for (size_t k = 0; k < 2; k++) {
