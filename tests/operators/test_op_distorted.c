@@ -138,6 +138,7 @@ static void test_random_mixtures_end_well(void **state)
         tried++;
     }
     print_message("%zu mixtures\n", tried);
+    assert_true(tried > 0);
     assert_int_equal(wrong, 0);
 }
 

@@ -334,6 +334,7 @@ static void test_levels(void **state)
     }
     printf("levels: %" PRIu64 " models from seed %" PRIu64 ", %" PRIu64 " wrong\n", ran, options.first, wrong);
     assert_int_equal(wrong, 0);
+    assert_true(ran > 0);
 }
 
 static void stop_levels(void)
