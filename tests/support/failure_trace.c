@@ -82,7 +82,10 @@ static void trace_print_callers(void)
         if (strstr(line, " at all_skipped.c:")) break; /* calls the test, and is called by main */
         if (strstr(line, "??") || strstr(line, " at failure_trace.c:")) continue;
         const size_t prefix = strncmp(line, " (inlined by) ", 14) == 0 ? 14 : 0;
-        fprintf(stderr, "    in %s", line + prefix);
+        line[strcspn(line, "\n")] = 0;
+        char *discriminator = strstr(line, " (discriminator ");
+        if (discriminator) *discriminator = 0;
+        fprintf(stderr, "    in %s\n", line + prefix);
     }
     pclose(lines);
 }
