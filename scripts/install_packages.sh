@@ -21,8 +21,8 @@ clang_runtime() {
 # Names differ between releases, so apt is asked and no release is named here.
 build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev '?libjs-chart.js|node-chart.js' ?libpng-dev
     ?libjpeg-dev ?zlib1g-dev)
-test=(libcmocka-dev ?clang-format-19 ?clang-tidy-19 ?flake8 ?mypy ?shellcheck ?chromium ?python3-pandas ?libonnx-testdata python3 g++ binutils
-    clang llvm libomp-dev ?CLANG_RUNTIME)
+test=(libcmocka-dev ?clang-format-19 ?clang-tidy-19 ?flake8 ?mypy ?shellcheck ?chromium ?python3-pandas ?python3-jsonschema ?libonnx-testdata python3 g++
+    binutils clang llvm libomp-dev ?CLANG_RUNTIME)
 # The package's build. Its tests, which also cover frames, plots, ONNX's backend suite and the walkthroughs.
 python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy)
 python_test=(?python3-pandas ?python3-matplotlib ?python3-onnx ?python3-pytest ?mypy)

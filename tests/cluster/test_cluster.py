@@ -105,7 +105,7 @@ class ClusterTest(CommandTest):
 
     def load(self, path):
         study = json.loads(self.read(path))
-        self.assertEqual(list(Schema("study").problems(study)), [])
+        self.assertEqual(Schema("study").problems(study), [])
         return study
 
     def wait_for_blocks(self, run, path, count):

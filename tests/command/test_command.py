@@ -145,7 +145,7 @@ class Usage(CommandTest):
             status, out, error = run("profile", self.lenet, "-x", "1", "-r", "2", "-w", "1", "--json", "-", *more, environment=environment)
             self.assertEqual((status, error), (DONE, ""))
             report = json.loads(out)
-            self.assertEqual(list(Schema("report").problems(report)), [])
+            self.assertEqual(Schema("report").problems(report), [])
             return report
 
         self.assertNotIn("tuning", tuned())

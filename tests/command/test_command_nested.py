@@ -54,7 +54,7 @@ class Nested(command_case.CommandTest):
         self.succeed("profile", self.model, *self.taken, *QUICK, "-q", "--json", path, *arguments)
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
-        self.assertEqual(list(Schema("report").problems(report)), [])
+        self.assertEqual(Schema("report").problems(report), [])
         return report
 
     def rows(self, report, level):
@@ -104,7 +104,7 @@ class Nested(command_case.CommandTest):
         self.succeed("inspect", self.model, "-q", "--json", path)
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
-        self.assertEqual(list(Schema("report").problems(report)), [])
+        self.assertEqual(Schema("report").problems(report), [])
         self.assertNotIn("nested_operators", report)
         row = self.rows(report, "layers")["/dec/inner/MatMul"]
         self.assertNotIn("executions", row)
@@ -167,7 +167,7 @@ class Nested(command_case.CommandTest):
         code, out, err = run("compare", a, a, "--json", "-")
         self.assertEqual((code, err), (DONE, ""))
         document = json.loads(out)
-        self.assertEqual(list(Schema("comparison").problems(document)), [])
+        self.assertEqual(Schema("comparison").problems(document), [])
         row = next(row for row in document["nested_layers"] if row["name"].endswith("else_branch > /dec/inner/Abs"))
         self.assertEqual((row["a_executions"], row["b_executions"]), (7, 7))
 
@@ -193,7 +193,7 @@ class Nested(command_case.CommandTest):
             self.skipTest("so slow a machine that no run was finished")
         with open(path, encoding="utf-8") as file:
             report = json.load(file)
-        self.assertEqual(list(Schema("report").problems(report)), [])
+        self.assertEqual(Schema("report").problems(report), [])
         self.check_sums(report)
         if report["latency_ns"].get("stopped_at"):
             self.assertTrue(report["latency_ns"]["stopped_at"].startswith("/dec/Outer"))

@@ -12,7 +12,7 @@ import subprocess
 
 import command_case
 import onnx_bytes as ob
-from command_case import DONE, FAILED, CommandTest, Schema, run
+from command_case import DONE, FAILED, CommandTest, Schema, needs_jsonschema, run
 
 
 class Reports(CommandTest):
@@ -21,7 +21,7 @@ class Reports(CommandTest):
         cls.schema = Schema("report")
 
     def check(self, report):
-        self.assertEqual(list(self.schema.problems(report)), [])
+        self.assertEqual(self.schema.problems(report), [])
         return report
 
     def test_json_of_every_command_fits_the_schema(self):
@@ -49,12 +49,13 @@ class Reports(CommandTest):
             step = min(event["step"], len(full["operators"]) - 1)
             self.assertEqual(event["time_ns"], full["operators"][step]["trace"]["end_ns" if event["release"] else "start_ns"])
 
+    @needs_jsonschema
     def test_the_schema_check_can_fail(self):
         report = self.report("inspect", self.lenet)
         report["totals"]["macs"] = -1
         del report["model"]["nodes"]
         report["layers"][0]["op"] = 3
-        self.assertEqual(len(list(self.schema.problems(report))), 3)
+        self.assertEqual(len(self.schema.problems(report)), 3)
 
     def test_half_precision_weights_are_packed_once(self):
         """A run converts its inputs and outputs, not the weights: its working space has no room for them."""

@@ -30,10 +30,16 @@ class DocumentTest(CommandTest):
         got, out, err = run(*arguments, "--json", "-", environment=self.environment)
         self.assertEqual(got, code, err)
         document = json.loads(out)
-        self.assertEqual(list(Schema(name).problems(document)), [])
+        self.assertEqual(Schema(name).problems(document), [])
         if name not in UNDATED:
             self.assertRegex(document["created"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
         return document
+
+    def faults(self, problems):
+        """Their number; a test that made them on purpose ends here where there is no validator."""
+        if not command_case.jsonschema:
+            self.skipTest("the schemas refuse faults: no jsonschema (Debian: python3-jsonschema)")
+        return len(problems)
 
 
 class Documents(DocumentTest):
@@ -59,7 +65,7 @@ class Documents(DocumentTest):
         self.assertEqual(same["regressions"], [])
         del document["metrics"][0]["verdict"]
         document["noise"] = "1 %"
-        self.assertEqual(len(list(Schema("comparison").problems(document))), 2)
+        self.assertEqual(self.faults(Schema("comparison").problems(document)), 2)
 
     def tables(self, first, *arguments):
         """Markdown, CSV and HTML of a command beside its JSON; `first` begins the CSV."""
@@ -128,7 +134,7 @@ class Documents(DocumentTest):
         self.assertTrue(document["results"] and document["outputs"] and document["operators"])
         del document["results"][0]["ratio"]
         document["peer"]["name"] = None
-        self.assertEqual(len(list(Schema("versus").problems(document))), 2)
+        self.assertEqual(self.faults(Schema("versus").problems(document)), 2)
 
     def test_check(self):
         met = self.document("check", DONE, "check", self.lenet, *QUICK, "--threshold", "latency:100s", "parameters:1M")
@@ -150,7 +156,7 @@ class Documents(DocumentTest):
         document = self.document("matrix", DONE, "bench", self.digits, "-b", "1,2", *QUICK)
         self.assertEqual([report["config"]["batch"] for report in document["reports"]], [1, 2])
         document["reports"][1]["totals"]["macs"] = "many"
-        self.assertEqual(len(list(Schema("matrix").problems(document))), 1)
+        self.assertEqual(self.faults(Schema("matrix").problems(document)), 1)
 
     def test_evaluations(self):
         os.mkdir(self.path("data"))
@@ -159,19 +165,19 @@ class Documents(DocumentTest):
         document = self.document("evaluations", DONE, "eval", self.digits, self.path("data"), "-p", "fp32,fast", "-x", "1")
         self.assertEqual([report["config"]["precision"] for report in document["reports"]], ["fp32", "fast"])
         document["reports"][1]["evaluation"]["value"] = "good"
-        self.assertEqual(len(list(Schema("evaluations").problems(document))), 1)
+        self.assertEqual(self.faults(Schema("evaluations").problems(document)), 1)
 
     def test_study(self):
         document = self.document("study", DONE, "scale", self.digits, "-x", "1,2", "--processes", "2", "-r", "5", "-w", "1")
         self.assertEqual(len([block for block in document["blocks"] if not block["again"]]), 6)
         document["blocks"][0]["samples_ns"] = "fast"
-        self.assertEqual(len(list(Schema("study").problems(document))), 1)
+        self.assertEqual(self.faults(Schema("study").problems(document)), 1)
 
     def test_load(self):
         document = self.document("load", DONE, "bench", self.digits, "--scenario", "single", *QUICK)
         self.assertEqual((document["scenario"], document["result"]["queries"]), ("single", 12))
         document["result"]["bound"] = "perhaps"
-        self.assertEqual(len(list(Schema("load").problems(document))), 1)
+        self.assertEqual(self.faults(Schema("load").problems(document)), 1)
 
     def test_machine(self):
         document = self.document("machine", DONE, "machine", "-x", "1", "-t", "0.1")

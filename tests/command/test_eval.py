@@ -121,7 +121,7 @@ class Archives(Data):
         data = self.write("digits.npz", npz(self.arrays()))
         schema = command_case.Schema("report")
         report = self.report("eval", self.digits, data, "-b", "100", "-w", "2")
-        self.assertEqual(list(schema.problems(report)), [])
+        self.assertEqual(schema.problems(report), [])
         self.assertEqual((report["latency_ns"]["runs"], report["config"]["warmup_runs"], report["config"]["batch"]), (4, 2, 100))
         self.assertGreater(report["phases_ns"]["preprocess"], 0)
         self.assertGreaterEqual(report["end_to_end_ns"]["min"], report["latency_ns"]["min"])
@@ -143,7 +143,7 @@ class Archives(Data):
     def test_accuracy_of_the_last_batch(self):
         data = self.write("digits.npz", npz(self.arrays()))
         report = self.report("eval", self.digits, data, "-b", "90", "--accuracy")
-        self.assertEqual(list(command_case.Schema("report").problems(report)), [])
+        self.assertEqual(command_case.Schema("report").problems(report), [])
         last = [row["error"]["own"] for row in report["operators"] if "own" in row["error"]][-1]
         self.assertEqual(last["elements"], 90 * 10)
         self.assertLess(last["max_rel"], 1e-5)

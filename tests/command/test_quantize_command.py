@@ -79,7 +79,7 @@ class Digits(command_case.CommandTest):
         self.quantize()
         first = self.read(self.out)
         found = json.loads(self.read(self.kept))
-        self.assertEqual(list(command_case.Schema("calibration").problems(found)), [])
+        self.assertEqual(command_case.Schema("calibration").problems(found), [])
         self.assertEqual(found["samples"], 100)
         for row in found["values"]:
             self.assertTrue(row["low"] <= 0 <= row["high"] and row["scale"] > 0 and 0 <= row["zero_point"] <= 255, row)
@@ -119,7 +119,7 @@ class Digits(command_case.CommandTest):
         path = self.path("both.json")
         self.succeed("eval", self.model, self.data, "-p", "fp32,int8", "--calibrate", self.samples, "-q", "--json", path)
         both = json.loads(self.read(path))
-        self.assertEqual(list(command_case.Schema("evaluations").problems(both)), [])
+        self.assertEqual(command_case.Schema("evaluations").problems(both), [])
         self.assertEqual([r["config"]["precision"] for r in both["reports"]], ["fp32", "int8"])
         self.assertLessEqual(abs(both["reports"][0]["evaluation"]["value"] - both["reports"][1]["evaluation"]["value"]), 0.003)
         bench = self.report("bench", self.model, "-p", "fp32,int8", "--calibrate", self.samples, "-r", "3", "-x", "1")

@@ -31,7 +31,7 @@ class ScaleTest(CommandTest):
 
     def load(self, path):
         study = json.loads(self.read(path))
-        self.assertEqual(list(Schema("study").problems(study)), [])
+        self.assertEqual(Schema("study").problems(study), [])
         return study
 
     def start(self, path, *arguments):

@@ -35,7 +35,7 @@ class Versus(CommandTest):
         code, out, err = self.versus(*arguments, "--json", "-", **options)
         self.assertEqual((code, err), (DONE, ""), out)
         document = json.loads(out)
-        self.assertEqual(list(command_case.Schema("versus").problems(document, path="versus")), [])
+        self.assertEqual(command_case.Schema("versus").problems(document, path="versus"), [])
         return document
 
     def fail_with(self, *words, code=FAILED, **options):
