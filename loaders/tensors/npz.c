@@ -1,6 +1,8 @@
 /* Zip archives of arrays, by their central directory: members stored or deflated, zip64 included; encrypted and split
  * ones are refused. The file stays mapped while the archive is open; names are copied into a pool. Nothing in it is
- * trusted: every offset and size is checked against the file, and a size against what deflate can give at most. */
+ * trusted: every offset and size is checked against the file, and a size against what deflate can give at most.
+ * libzip would replace 120 lines by 90 of error and size checks, allocate outside of budgets, copy stored arrays, and
+ * leave builds without it no .npz at all. */
 #include "loaders/tensors/npz.h"
 
 #include "base/memory/alloc.h"
