@@ -6,7 +6,6 @@
 #include "base/memory/alloc.h"
 #include "base/memory/stack.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <math.h>
@@ -295,8 +294,17 @@ prony_status prn_prepared_keep(const prony_context *context, const void *problem
 
 void prn_cost_fact(prony_cost *cost, const char *key, int64_t value)
 {
-    assert(cost->fact_count < PRONY_MAX_FACTS);
-    if (cost->fact_count < PRONY_MAX_FACTS) cost->facts[cost->fact_count++] = (prony_fact){key, value};
+    if (cost->fact_count < PRONY_MAX_FACTS) cost->facts[cost->fact_count] = (prony_fact){key, value};
+    cost->fact_count++;
+}
+
+prony_status prn_cost_facts_check(const prony_context *context, prony_cost *cost)
+{
+    const uint32_t count = cost->fact_count;
+    if (count <= PRONY_MAX_FACTS) return PRONY_OK;
+    cost->fact_count = 0;
+    return prony_fail(context, PRONY_LIMIT, "%u facts of its cost; at most %d are possible", (unsigned)count,
+                      PRONY_MAX_FACTS);
 }
 
 static prony_status cost_overflow(const prony_context *context)

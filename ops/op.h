@@ -343,8 +343,11 @@ prony_status prn_check_tensor(const prony_context *context, size_t input);
 /* No arithmetic: leaves the counts at zero (bytes and parameters are filled by the general rule). */
 prony_status prn_cost_none(const prony_context *context, prony_cost *cost);
 
-/* Adds a fact; silently full beyond PRONY_MAX_FACTS is a programming error caught by assert. */
+/* Adds a fact. Facts beyond PRONY_MAX_FACTS are counted but not stored, and prn_cost_facts_check refuses the cost. */
 void prn_cost_fact(prony_cost *cost, const char *key, int64_t value);
+/* Refuses a cost of more than PRONY_MAX_FACTS facts, and leaves it none. The engine calls it after a cost function and
+ * after prn_kernel.facts. */
+PRN_MUST_USE prony_status prn_cost_facts_check(const prony_context *context, prony_cost *cost);
 
 /* n arithmetic operations on the type of output 0 (input 0 where that is bool or an index): flops for floats, else
  * int_ops; `special` of them are special when they are flops. n and special are per-output-element factors times

@@ -46,10 +46,12 @@ static uint64_t numa_memory(size_t node)
     return bytes;
 }
 
+/* A list that does not fit ends with "...". */
 static void add_link(prn_node_facts *f, const char *name, const char *rate)
 {
-    size_t used = strlen(f->network);
-    snprintf(f->network + used, sizeof f->network - used, "%s%s %s", used ? ", " : "", name, rate);
+    const size_t used = strlen(f->network), left = sizeof f->network - used;
+    const int wanted = snprintf(f->network + used, left, "%s%s %s", used ? ", " : "", name, rate);
+    if (wanted < 0 || (size_t)wanted >= left) memcpy(f->network + sizeof f->network - 4, "...", 4);
 }
 
 /* Lists interfaces with a known link speed; the kernel gives -1 for virtual and unplugged ones. */

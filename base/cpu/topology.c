@@ -1,12 +1,13 @@
 /* A processor's position follows from three numbers: its rank among its core's processors in the mask, its node, and
  * its own number. Selection runs over ranks and nodes, so nothing is sorted or allocated. */
 #include "base/cpu/topology.h"
+#include "base/cpu/node_facts.h"
 #include "base/os/text_file.h"
 
 #include <limits.h>
 #include <stdio.h>
 
-enum { MOST_NODES = 1024 };
+enum { MOST_NODES = PRN_NUMA_MOST };
 
 static bool topology_read_list(prn_cpu_mask *mask, const char *path)
 {

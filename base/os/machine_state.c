@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 /* FEWEST_TICKS: with fewer ticks a share of a few per cent is not resolved. */
-#define MOST_ZONES 64
 #define FEWEST_TICKS 40
 
 static double frequency_of_governor(const prn_cpu_mask *mask)
@@ -70,7 +69,7 @@ static int64_t throttles(const prn_cpu_mask *mask)
 static double temperature(void)
 {
     double hottest = NAN;
-    for (int zone = 0; zone < MOST_ZONES; zone++) {
+    for (int zone = 0;; zone++) {
         char path[64];
         int64_t millis;
         snprintf(path, sizeof path, "/sys/class/thermal/thermal_zone%d/temp", zone);

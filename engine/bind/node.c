@@ -75,7 +75,8 @@ prony_status prn_node_cost(const prn_node_def *node, const prony_context *contex
     }
     prony_context c = *context;
     c.user = node->binding.cost_user;
-    return node->binding.cost(&c, cost);
+    PRN_TRY(node->binding.cost(&c, cost));
+    return prn_cost_facts_check(&c, cost);
 }
 
 const prn_kernel *prn_node_kernel(const prn_node_def *node, const prony_context *context, bool plain_only)

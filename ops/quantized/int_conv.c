@@ -154,6 +154,7 @@ prony_status prn_int_conv_cost(const prony_context *context, prony_cost *out)
     const bool transposed = conv.at->transposed;
     PRN_TRY(prn_conv_cost(context, &conv.conv, transposed ? prony_shape_numel(&conv.x.shape) : (int64_t)outputs,
                           transposed ? conv.conv.group_out : conv.conv.group_in, &as_float));
+    PRN_TRY(prn_cost_facts_check(context, &as_float));
     for (uint32_t f = 0; f < as_float.fact_count; f++)
         prn_cost_fact(out, as_float.facts[f].key, as_float.facts[f].value);
     out->macs = as_float.macs;

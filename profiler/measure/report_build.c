@@ -246,6 +246,9 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     const int64_t stays = stays_in_fp32(step, kernel);
     if (stays) prn_cost_fact(&facts, "stays_in_fp32", stays);
     if (step->node->stays_in_float) prn_cost_fact(&facts, "stays_in_float", step->node->stays_in_float);
+    prony_context context = step->context;
+    context.error = error;
+    PRN_TRY(prn_cost_facts_check(&context, &facts));
     if (facts.fact_count == 0) return PRONY_OK;
     prony_fact *copy = prn_bump_alloc(&report->pool, facts.fact_count + 1, sizeof *copy);
     if (!copy) return prn_no_memory(error);

@@ -11,8 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_VARIABLES = 64, VALUE_BYTES = 400 };
-
 /* Variables that change how fast a process runs. */
 static const char *const prefixes[] = {"OMP_", "GOMP_",  "KMP_",    "OPENBLAS_",       "DNNL_",      "ONEDNN_",
                                        "MKL_", "PRONY_", "MALLOC_", "GLIBC_TUNABLES=", "LD_PRELOAD="};
@@ -32,11 +30,13 @@ static int by_text(const void *left, const void *right)
 static bool keep_variables(prony_study *s)
 {
     prn_study_environment *e = &s->environment;
-    const char **list = prn_bump_alloc(&s->pool, MOST_VARIABLES, sizeof *list);
+    size_t kept = 0;
+    for (char **at = environ; at && *at; at++) kept += is_kept(*at);
+    const char **list = prn_bump_alloc(&s->pool, kept + 1, sizeof *list);
     if (!list) return false;
-    for (char **at = environ; at && *at && e->variable_count < MOST_VARIABLES; at++) {
+    for (char **at = environ; at && *at; at++) {
         if (!is_kept(*at)) continue;
-        const char *copy = prn_bump_printf(&s->pool, "%.*s", VALUE_BYTES, *at);
+        const char *copy = prn_bump_strndup(&s->pool, *at, strlen(*at));
         if (!copy) return false;
         list[e->variable_count++] = copy;
     }
