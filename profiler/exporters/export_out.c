@@ -18,6 +18,7 @@ void prn_out_begin(prn_out *out, prony_write_fn write, void *user, prony_error *
     out->user = user;
     out->error = error;
     out->status = PRONY_OK;
+    out->in_page = false;
     out->size = 0;
 }
 

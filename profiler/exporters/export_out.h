@@ -11,6 +11,7 @@ typedef struct prn_out {
     void *user;
     prony_error *error;
     prony_status status;
+    bool in_page; /* SVG is part of the HTML page, which shows headings and tips itself */
     size_t size;
     char buffer[8192];
 } prn_out;

@@ -28,6 +28,8 @@
         begin prn_html_page_script
         .incbin "page.js"
         .incbin "page_summary.js"
+        .incbin "pictures.js"
+        .incbin "pictures_memory.js"
         .incbin "bars.js"
         .incbin "explorer.js"
         .incbin "graph_layout.js"
@@ -38,8 +40,6 @@
 
         begin prn_html_charts_script
         .incbin "charts.js"
-        .incbin "charts_memory.js"
-        .incbin "charts_latency.js"
         .incbin "charts_modules.js"
         finish prn_html_charts_script
 

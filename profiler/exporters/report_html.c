@@ -8,6 +8,7 @@
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/html_assets.h"
 #include "profiler/exporters/html_tables.h"
+#include "profiler/exporters/report_svg.h"
 #include "profiler/report/report.h"
 
 #define PUT_ASSET(out, name) prn_out_bytes((out), prn_html_##name, (size_t)(prn_html_##name##_end - prn_html_##name))
@@ -67,7 +68,9 @@ prony_status prn_report_write_html(const prony_report *r, const prony_write_opti
                  "</style>\n<noscript><style>.top, main { display: none; }</style></noscript>\n</head>\n<body>\n");
     PRN_TRY(prn_html_plain_tables(&out, r, error));
     PUT_ASSET(&out, page);
-    prn_out_text(&out, "<script type=\"application/json\" id=\"data\">");
+    prn_out_text(&out, "<section id=\"pictures\" class=\"grid plain\">\n");
+    PRN_TRY(prn_svg_page(&out, r, error));
+    prn_out_text(&out, "</section>\n<script type=\"application/json\" id=\"data\">");
     prony_status status = prn_report_write_json(r, &all, write_data, &filter, error);
     if (status != PRONY_OK) return out.status == PRONY_OK ? status : out.status;
     prn_out_text(&out, "</script>\n");

@@ -29,21 +29,30 @@ static const char *lacks_errors(const prony_report *r)
                                                    : "errors of operators: there was no accuracy profile (--accuracy)";
 }
 
+static const char *lacks_cores(const prony_report *r)
+{
+    return r->core_count && r->core_points ? NULL : "use of the processors: the runs were too short";
+}
+
+/* In the order of the page, which draws layers, types and the graph itself: as lists with a choice of figures, and on a
+ * canvas of any depth. */
 static const struct {
     const char *name;
+    bool on_page;
     const char *(*lacks)(const prony_report *report);
     prony_status (*draw)(prn_out *out, const prony_report *report, prony_error *error);
 } charts[] = {
-    {"layers", lacks_layers, prn_svg_layers},    {"types", lacks_layers, prn_svg_types},
-    {"roofline", lacks_times, prn_svg_roofline}, {"memory", lacks_timeline, prn_svg_memory},
-    {"latency", lacks_latency, prn_svg_latency}, {"modules", lacks_layers, prn_svg_modules},
-    {"graph", lacks_layers, prn_svg_graph},      {"accuracy", lacks_errors, prn_svg_accuracy},
+    {"layers", false, lacks_layers, prn_svg_layers},    {"types", false, lacks_layers, prn_svg_types},
+    {"roofline", false, lacks_times, prn_svg_roofline}, {"memory", true, lacks_timeline, prn_svg_memory},
+    {"latency", true, lacks_latency, prn_svg_latency},  {"runs", true, lacks_latency, prn_svg_runs},
+    {"cores", true, lacks_cores, prn_svg_cores},        {"modules", false, lacks_layers, prn_svg_modules},
+    {"graph", false, lacks_layers, prn_svg_graph},      {"accuracy", true, lacks_errors, prn_svg_accuracy},
 };
 
 const char *const *prony_chart_names(void)
 {
-    static const char *const names[] = {"layers",  "types", "roofline", "memory", "latency",
-                                        "modules", "graph", "accuracy", NULL};
+    static const char *const names[] = {"layers", "types",   "roofline", "memory",   "latency", "runs",
+                                        "cores",  "modules", "graph",    "accuracy", NULL};
     _Static_assert(sizeof names / sizeof names[0] == sizeof charts / sizeof charts[0] + 1, "one name per chart");
     return names;
 }
@@ -61,7 +70,23 @@ prony_status prn_report_write_svg(const prony_report *r, const prony_write_optio
         PRN_TRY(charts[i].draw(&out, r, error));
         return prn_out_end(&out);
     }
-    return prn_fail(
-        error, PRONY_INVALID_ARGUMENT,
-        "unknown chart \"%s\"; known: layers, types, roofline, memory, latency, modules, graph and accuracy", name);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                    "unknown chart \"%s\"; known: layers, types, roofline, memory, latency, runs, cores, modules, "
+                    "graph and accuracy",
+                    name);
+}
+
+prony_status prn_svg_page(prn_out *out, const prony_report *r, prony_error *error)
+{
+    prony_status status = PRONY_OK;
+    out->in_page = true;
+    for (size_t i = 0; i < sizeof charts / sizeof charts[0] && status == PRONY_OK; i++) {
+        if (!charts[i].on_page || charts[i].lacks(r)) continue;
+        prn_out_format(out, "<figure class=\"panel picture\" id=\"panel-%s\" data-chart=\"%s\">\n", charts[i].name,
+                       charts[i].name);
+        status = charts[i].draw(out, r, error);
+        prn_out_text(out, "</figure>\n");
+    }
+    out->in_page = false;
+    return status;
 }

@@ -9,10 +9,15 @@
 PRN_MUST_USE prony_status prn_svg_layers(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_types(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_latency(prn_out *out, const prony_report *report, prony_error *error);
+PRN_MUST_USE prony_status prn_svg_runs(prn_out *out, const prony_report *report, prony_error *error);
+PRN_MUST_USE prony_status prn_svg_cores(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_roofline(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_memory(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_modules(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_graph(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_accuracy(prn_out *out, const prony_report *report, prony_error *error);
+
+/* Writes the pictures that the page shows, each as a figure that html/pictures.js finds by its data-chart. */
+PRN_MUST_USE prony_status prn_svg_page(prn_out *out, const prony_report *report, prony_error *error);
 
 #endif

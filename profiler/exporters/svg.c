@@ -17,15 +17,32 @@ static void svg_attribute(prn_out *out, const char *name, double value)
     prn_out_text(out, "\"");
 }
 
+/* In the page the heading is HTML, which wraps on a narrow screen, and the picture begins below it. */
 void prn_svg_begin(prn_out *out, double width, double height, const char *title, const char *note)
 {
+    const double top = out->in_page ? PRN_SVG_HEADING : 0;
+    if (out->in_page) {
+        prn_out_text(out, "<div class=\"head\"><h2>");
+        prn_out_xml(out, title);
+        prn_out_text(out, "</h2></div>\n<p class=\"sub\">");
+        prn_out_xml(out, note);
+        prn_out_text(out, "</p>\n");
+    }
     prn_out_text(out, "<svg xmlns=\"http://www.w3.org/2000/svg\"");
     svg_attribute(out, "width", width);
-    svg_attribute(out, "height", height);
-    prn_out_text(out, " viewBox=\"0 0 ");
+    svg_attribute(out, "height", height - top);
+    prn_out_text(out, " viewBox=\"0 ");
+    prn_out_fixed(out, top, 0);
+    prn_out_text(out, " ");
     prn_out_fixed(out, width, 2);
     prn_out_text(out, " ");
-    prn_out_fixed(out, height, 2);
+    prn_out_fixed(out, height - top, 2);
+    if (out->in_page) {
+        prn_out_text(out, "\" role=\"img\" aria-label=\"");
+        prn_out_xml(out, title);
+        prn_out_text(out, "\">\n");
+        return;
+    }
     prn_out_text(out, "\" font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">\n<title>");
     prn_out_xml(out, title);
     prn_out_text(out, "</title>\n");
@@ -39,26 +56,28 @@ void prn_svg_end(prn_out *out)
     prn_out_text(out, "</svg>\n");
 }
 
-static void close_with_tip(prn_out *out, const char *element, const char *tip)
+static void close_with_mark(prn_out *out, const char *element, const prn_svg_mark *mark)
 {
-    if (!tip) {
+    if (mark && mark->key) prn_out_format(out, " data-%s=\"%zu\"", mark->key, mark->row);
+    if (!mark || !mark->tip || (mark->key && out->in_page)) {
         prn_out_text(out, "/>\n");
         return;
     }
     prn_out_text(out, "><title>");
-    prn_out_xml(out, tip);
+    prn_out_xml(out, mark->tip);
     prn_out_format(out, "</title></%s>\n", element);
 }
 
-void prn_svg_rect(prn_out *out, double x, double y, double width, double height, const char *fill, const char *tip)
+void prn_svg_rect(prn_out *out, double x, double y, double width, double height, const char *fill,
+                  const prn_svg_mark *mark)
 {
     prn_out_text(out, "<rect");
     svg_attribute(out, "x", x);
     svg_attribute(out, "y", y);
     svg_attribute(out, "width", width > 0 ? width : 0);
     svg_attribute(out, "height", height > 0 ? height : 0);
-    prn_out_format(out, " fill=\"%s\"", fill);
-    close_with_tip(out, "rect", tip);
+    if (fill) prn_out_format(out, " fill=\"%s\"", fill);
+    close_with_mark(out, "rect", mark);
 }
 
 void prn_svg_line(prn_out *out, double x1, double y1, double x2, double y2, const char *color, double width,
@@ -73,14 +92,14 @@ void prn_svg_line(prn_out *out, double x1, double y1, double x2, double y2, cons
     prn_out_format(out, " stroke=\"%s\"%s/>\n", color, dashed ? " stroke-dasharray=\"5 4\"" : "");
 }
 
-void prn_svg_circle(prn_out *out, double x, double y, double radius, const char *fill, const char *tip)
+void prn_svg_circle(prn_out *out, double x, double y, double radius, const char *fill, const prn_svg_mark *mark)
 {
     prn_out_text(out, "<circle");
     svg_attribute(out, "cx", x);
     svg_attribute(out, "cy", y);
     svg_attribute(out, "r", radius);
-    prn_out_format(out, " fill=\"%s\" fill-opacity=\"0.65\" stroke=\"%s\"", fill, fill);
-    close_with_tip(out, "circle", tip);
+    if (fill) prn_out_format(out, " fill=\"%s\" fill-opacity=\"0.65\" stroke=\"%s\"", fill, fill);
+    close_with_mark(out, "circle", mark);
 }
 
 void prn_svg_text(prn_out *out, double x, double y, prn_anchor anchor, double size, const char *color, const char *text)
@@ -128,6 +147,22 @@ void prn_svg_point(prn_out *out, char command, double x, double y)
 
 /* ---- axes ---- */
 
+void prn_svg_plot_begin(prn_out *out, const prn_axis *x, double top, double bottom)
+{
+    const double data[] = {x->from, x->to, top, bottom, x->low, x->high};
+    prn_out_text(out, "<g class=\"plot\" data-x=\"");
+    for (size_t i = 0; i < sizeof data / sizeof data[0]; i++) {
+        if (i) prn_out_text(out, " ");
+        prn_out_fixed(out, data[i], 2);
+    }
+    prn_out_text(out, "\">\n");
+}
+
+void prn_svg_plot_end(prn_out *out)
+{
+    prn_out_text(out, "</g>\n");
+}
+
 double prn_axis_at(const prn_axis *axis, double value)
 {
     double low = axis->low, high = axis->high;
@@ -164,12 +199,14 @@ void prn_svg_axis_x(prn_out *out, const prn_axis *axis, double top, double botto
 {
     double ticks[PRN_AXIS_TICKS];
     int count = prn_axis_ticks(axis, (int)((axis->to - axis->from) / 90) + 1, ticks);
+    prn_out_text(out, "<g class=\"ticks\">\n");
     for (int i = 0; i < count; i++) {
         prn_number_text text;
         double x = prn_axis_at(axis, ticks[i]);
         prn_svg_line(out, x, top, x, bottom, PRN_SVG_FAINT, 1, false);
         prn_svg_text(out, x, bottom + 18, PRN_ANCHOR_MIDDLE, 11, PRN_SVG_GREY, label(text, ticks[i]));
     }
+    prn_out_text(out, "</g>\n");
     prn_svg_line(out, axis->from, bottom, axis->to, bottom, PRN_SVG_GREY, 1, false);
     prn_svg_text(out, (axis->from + axis->to) / 2, bottom + 34, PRN_ANCHOR_MIDDLE, 12, PRN_SVG_INK, title);
 }

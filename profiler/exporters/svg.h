@@ -1,5 +1,8 @@
 /* Drawing primitives of the standalone SVG charts, in pixels from the upper left corner. Text is escaped here. The
  * charts suit paper and web pages: a white background, one font, colours that colour-blind readers can tell apart.
+ *
+ * The HTML page contains the same pictures (prn_out.in_page) and adds behaviour: html/pictures.js finds the report's row
+ * of an element by its data attribute, and html/page.css replaces the colours below by those of the theme.
  */
 #ifndef PRN_PROFILER_EXPORTERS_SVG_H
 #define PRN_PROFILER_EXPORTERS_SVG_H
@@ -20,15 +23,26 @@
 
 typedef enum prn_anchor { PRN_ANCHOR_START, PRN_ANCHOR_MIDDLE, PRN_ANCHOR_END } prn_anchor;
 
+/* The row of the report that an element shows, written as data-KEY="ROW" (KEY NULL: no row), and a text of its own. In
+ * the page a row's text comes from the report's JSON, so the page does not repeat `tip`. */
+typedef struct prn_svg_mark {
+    const char *tip, *key;
+    size_t row;
+} prn_svg_mark;
+#define PRN_SVG_TIP(text) (&(prn_svg_mark){.tip = (text)})
+
+enum { PRN_SVG_HEADING = 52 }; /* pixels for title and note; drawings stand below */
+
 /* Opens the picture, with a heading of title and note. */
 void prn_svg_begin(prn_out *out, double width, double height, const char *title, const char *note);
 void prn_svg_end(prn_out *out);
 
-/* `tip` may be NULL. */
-void prn_svg_rect(prn_out *out, double x, double y, double width, double height, const char *fill, const char *tip);
+/* `mark` may be NULL; `fill` NULL: as the group around it. */
+void prn_svg_rect(prn_out *out, double x, double y, double width, double height, const char *fill,
+                  const prn_svg_mark *mark);
 void prn_svg_line(prn_out *out, double x1, double y1, double x2, double y2, const char *color, double width,
                   bool dashed);
-void prn_svg_circle(prn_out *out, double x, double y, double radius, const char *fill, const char *tip);
+void prn_svg_circle(prn_out *out, double x, double y, double radius, const char *fill, const prn_svg_mark *mark);
 void prn_svg_text(prn_out *out, double x, double y, prn_anchor anchor, double size, const char *color,
                   const char *text);
 /* Characters of this size that `width` pixels hold. */
@@ -47,6 +61,10 @@ typedef struct prn_axis {
     bool logarithmic;
     bool binary; /* round values are powers of two: bytes */
 } prn_axis;
+
+/* Between the two calls stands what the page zooms along x: its extent in pixels and the values at both ends. */
+void prn_svg_plot_begin(prn_out *out, const prn_axis *x, double top, double bottom);
+void prn_svg_plot_end(prn_out *out);
 
 double prn_axis_at(const prn_axis *axis, double value);
 /* About `wanted` round values within the axis; returns how many. */

@@ -64,7 +64,7 @@ static void draw_own(prn_out *out, const prony_report *r, const prn_axis *x, con
         snprintf(tip, sizeof tip, "%.160s (%.40s, %.60s): %.2e of the range%s", o->name, o->op, o->kernel, f->max_rel,
                  f->nonfinite ? ", becomes infinite or NaN here" : "");
         prn_svg_circle(out, prn_axis_at(x, (double)i), svg_accuracy_place(y, f->max_rel), 3,
-                       f->nonfinite ? PRN_SVG_RED : PRN_SVG_BLUE, tip);
+                       f->nonfinite ? PRN_SVG_RED : PRN_SVG_BLUE, &(prn_svg_mark){tip, "operator", i});
     }
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_TYPES = 20, NAME_WIDTH = 300 };
+enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_TYPES = 20, NAME_WIDTH = 300, LATENCY_RIGHT = 690 };
 
 /* Draws one bar per layer with its share and the sum of shares so far. */ static void
 draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, size_t shown,
@@ -37,7 +37,8 @@ draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, s
         prn_color color;
         prn_svg_text_fit(out, 312, y + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, names->shown[i], NAME_WIDTH);
         prn_svg_rect(out, axis.from, y + 2, prn_axis_at(&axis, hot[i].heat) - axis.from, BAR_HEIGHT - 4,
-                     prn_color_map_color(color, 0.35 + 0.65 * hot[i].heat / axis.high), l->name);
+                     prn_color_map_color(color, 0.35 + 0.65 * hot[i].heat / axis.high),
+                     &(prn_svg_mark){l->name, "layer", hot[i].layer});
         prn_svg_text(out, prn_axis_at(&axis, hot[i].heat) + 6, y + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, label);
     }
 }
@@ -91,13 +92,14 @@ static void draw_types(prn_out *out, const prony_report *r, const prn_type_row *
             snprintf(label, sizeof label, "%s  %s %%  (n = %llu)", prn_number_time(time, rows[i].time_ns, 3, " "),
                      prn_number_percent(share, rows[i].share), (unsigned long long)rows[i].count);
             double x = prn_axis_at(&axis, rows[i].share);
-            prn_svg_rect(out, axis.from, y + 3, x - axis.from, BAR_HEIGHT - 4, PRN_SVG_ORANGE, label);
+            prn_svg_rect(out, axis.from, y + 3, x - axis.from, BAR_HEIGHT - 4, PRN_SVG_ORANGE, PRN_SVG_TIP(label));
             prn_svg_text(out, x + 6, y + 14, PRN_ANCHOR_START, 11, PRN_SVG_GREY, label);
         }
         snprintf(label, sizeof label, "%s FLOPs  %s %%", prn_number_si(flops, (double)rows[i].flops, 3, " "),
                  prn_number_percent(flop_share, of_flops));
         double x = prn_axis_at(&axis, of_flops);
-        prn_svg_rect(out, axis.from, y + 1 + BAR_HEIGHT, x - axis.from, BAR_HEIGHT - 4, PRN_SVG_BLUE, label);
+        prn_svg_rect(out, axis.from, y + 1 + BAR_HEIGHT, x - axis.from, BAR_HEIGHT - 4, PRN_SVG_BLUE,
+                     PRN_SVG_TIP(label));
         prn_svg_text(out, x + 6, y + 12 + BAR_HEIGHT, PRN_ANCHOR_START, 11, PRN_SVG_GREY, label);
     }
 }
@@ -151,14 +153,15 @@ static void draw_quantile(prn_out *out, const prn_axis *x, double top, double bo
 }
 
 static void draw_bin(prn_out *out, const prn_axis *x, const prn_axis *y, const prony_histogram_bin *bin, double from,
-                     double to, const char *color)
+                     double to, uint64_t runs, const char *color)
 {
-    prn_number_text begin, end;
+    prn_number_text begin, end, percent;
     char tip[128];
     double left = prn_axis_at(x, from), top = prn_axis_at(y, (double)bin->count);
-    snprintf(tip, sizeof tip, "%s - %s: %llu runs", prn_number_time(begin, bin->from_ns, 4, " "),
-             prn_number_time(end, bin->to_ns, 4, " "), (unsigned long long)bin->count);
-    prn_svg_rect(out, left, top, prn_axis_at(x, to) - left - 1, y->from - top, color, tip);
+    snprintf(tip, sizeof tip, "%s - %s\n%llu runs, %s %%", prn_number_time(begin, bin->from_ns, 4, " "),
+             prn_number_time(end, bin->to_ns, 4, " "), (unsigned long long)bin->count,
+             prn_number_percent(percent, (double)bin->count / (double)runs));
+    prn_svg_rect(out, left, top, prn_axis_at(x, to) - left - 1, y->from - top, color, PRN_SVG_TIP(tip));
 }
 
 /* Runs beyond the last bin are one red bar, after a gap behind the axis. */
@@ -171,16 +174,18 @@ static void draw_histogram(prn_out *out, const prony_report *r, const prony_hist
     for (size_t b = 0; b < count; b++) most = bins[b].count > most ? bins[b].count : most;
     double low = (double)bins[0].from_ns, high = fmax((double)bins[inner - 1].to_ns, low + 1),
            step = (high - low) / (double)inner;
-    double right = beyond ? 830 - fmax(3 * 760.0 / ((double)inner + 3), 60) : 830;
+    double right = beyond ? LATENCY_RIGHT - fmax(3 * 620.0 / ((double)inner + 3), 60) : LATENCY_RIGHT;
     prn_axis x = {.low = low, .high = high, .from = 70, .to = right};
     prn_axis y = {.low = 0, .high = (double)most * 1.15, .from = bottom, .to = top};
-    prn_svg_axis_y(out, &y, 70, 830, prn_tick_count, "runs");
+    prn_svg_axis_y(out, &y, 70, LATENCY_RIGHT, prn_tick_count, "runs");
     prn_svg_axis_x(out, &x, top, bottom, prn_tick_time, "latency of a run");
     for (size_t b = 0; b < inner; b++)
-        draw_bin(out, &x, &y, &bins[b], low + step * (double)b, low + step * (double)(b + 1), PRN_SVG_BLUE);
+        draw_bin(out, &x, &y, &bins[b], low + step * (double)b, low + step * (double)(b + 1), r->latency.count,
+                 PRN_SVG_BLUE);
     if (beyond) {
-        prn_axis end = {.low = 0, .high = 1, .from = 830 - (830 - right) / 2, .to = 826};
-        draw_bin(out, &end, &y, &bins[inner], 0, 1, PRN_SVG_RED);
+        prn_axis end = {
+            .low = 0, .high = 1, .from = LATENCY_RIGHT - (LATENCY_RIGHT - right) / 2, .to = LATENCY_RIGHT - 4};
+        draw_bin(out, &end, &y, &bins[inner], 0, 1, r->latency.count, PRN_SVG_RED);
         prn_svg_text(out, (end.from + end.to) / 2, bottom + 18, PRN_ANCHOR_MIDDLE, 11, PRN_SVG_RED, "beyond");
     }
     const prony_time_stats *t = &r->latency;
@@ -203,7 +208,7 @@ prony_status prn_svg_latency(prn_out *out, const prony_report *r, prony_error *e
     snprintf(note, sizeof note, "%.60s: %llu runs; median's 95 %% interval %s - %s%s", prn_report_title(r),
              (unsigned long long)r->latency.count, prn_number_time(low, r->latency.median_ci95_ns[0], 4, " "),
              prn_number_time(high, r->latency.median_ci95_ns[1], 4, " "), rest);
-    prn_svg_begin(out, 860, 390, "Latency", note);
+    prn_svg_begin(out, LATENCY_RIGHT + 30, 390, "Latency", note);
     draw_histogram(out, r, bins, count, beyond);
     prn_svg_end(out);
     prony_rows_release(bins);

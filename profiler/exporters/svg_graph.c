@@ -142,7 +142,8 @@ static void draw_box(prn_out *out, const layout *g, const vertex *v, double shif
     size_t first, inside = prn_nested_of(r->nested_layers, r->nested_layer_count, l->index, &first);
     int used = snprintf(tip, sizeof tip, "%.300s (layer %u)", l->name, l->index);
     if (inside) snprintf(tip + used, sizeof tip - (size_t)used, ", %zu nodes in subgraphs", inside);
-    prn_svg_rect(out, left, top, BOX_WIDTH, BOX_HEIGHT, prn_color_map_color(color, level), tip);
+    prn_svg_rect(out, left, top, BOX_WIDTH, BOX_HEIGHT, prn_color_map_color(color, level),
+                 &(prn_svg_mark){tip, "layer", v->layer});
     prn_svg_text_fit(out, left + BOX_WIDTH / 2.0, top + 16, PRN_ANCHOR_MIDDLE, 11, ink, l->op, BOX_WIDTH - 8);
     if (heat > 0) prn_svg_text(out, left + BOX_WIDTH / 2.0, top + 32, PRN_ANCHOR_MIDDLE, 10, ink, line);
 }

@@ -11,10 +11,13 @@ static void draw_live(prn_out *out, const prony_report *r, const prn_axis *x)
     const prony_memory_report *m = &r->memory;
     double most = (double)(m->planned_bytes > m->peak_live_bytes ? m->planned_bytes : m->peak_live_bytes);
     prn_axis y = {.low = 0, .high = most > 0 ? most * 1.08 : 1, .from = LIVE_BOTTOM, .to = TOP, .binary = true};
-    prn_number_text planned;
+    prn_number_text number;
     char label[80];
+    const double planned = prn_axis_at(&y, (double)m->planned_bytes),
+                 bound = prn_axis_at(&y, (double)m->lower_bound_bytes);
     prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_bytes, "live bytes");
     prn_svg_axis_x(out, x, TOP, LIVE_BOTTOM, prn_tick_count, "step");
+    prn_svg_plot_begin(out, x, TOP, LIVE_BOTTOM);
     prn_out_text(out, "<path fill=\"" PRN_SVG_BLUE "\" fill-opacity=\"0.35\" stroke=\"" PRN_SVG_BLUE "\" d=\"");
     prn_svg_point(out, 'M', x->from, LIVE_BOTTOM);
     for (size_t i = 0; i < m->timeline_count; i++) {
@@ -24,19 +27,24 @@ static void draw_live(prn_out *out, const prony_report *r, const prn_axis *x)
     }
     prn_svg_point(out, 'L', x->to, LIVE_BOTTOM);
     prn_out_text(out, "Z\"/>\n");
-    double at = prn_axis_at(&y, (double)m->planned_bytes);
-    prn_svg_line(out, LEFT, at, RIGHT, at, PRN_SVG_RED, 1.2, true);
-    snprintf(label, sizeof label, "arena %s", prn_number_bytes(planned, (double)m->planned_bytes, 4, " "));
-    prn_svg_text(out, RIGHT - 4, at - 5, PRN_ANCHOR_END, 11, PRN_SVG_RED, label);
+    prn_svg_plot_end(out);
+    prn_svg_line(out, LEFT, planned, RIGHT, planned, PRN_SVG_RED, 1.2, true);
+    snprintf(label, sizeof label, "arena %s", prn_number_bytes(number, (double)m->planned_bytes, 4, " "));
+    prn_svg_text(out, RIGHT - 4, planned - 5, PRN_ANCHOR_END, 11, PRN_SVG_RED, label);
+    prn_svg_line(out, LEFT, bound, RIGHT, bound, PRN_SVG_GREEN, 1.2, true);
+    snprintf(label, sizeof label, "lower bound %s", prn_number_bytes(number, (double)m->lower_bound_bytes, 4, " "));
+    prn_svg_text(out, LEFT + 4, bound - 5, PRN_ANCHOR_START, 11, PRN_SVG_GREEN, label);
 }
 
 /* Every allocation in the event list has a release: `open` holds unreleased ones, hashed by offset. */
 typedef struct open_block {
     const prony_memory_event *event;
+    size_t block; /* position among the allocations */
     bool used;
 } open_block;
 
-static void draw_block(prn_out *out, const prn_axis *x, const prn_axis *y, const prony_memory_event *e, uint32_t last)
+static void draw_block(prn_out *out, const prn_axis *x, const prn_axis *y, const prony_memory_event *e, size_t block,
+                       uint32_t last)
 {
     prn_number_text bytes;
     char tip[256];
@@ -47,13 +55,11 @@ static void draw_block(prn_out *out, const prn_axis *x, const prn_axis *y, const
            bottom = prn_axis_at(y, (double)e->offset_bytes);
     snprintf(tip, sizeof tip, "%.120s (%.20s): %s, steps %u - %u", e->owner ? e->owner : "", e->tag ? e->tag : "",
              prn_number_bytes(bytes, (double)e->given_bytes, 4, " "), e->step, last);
-    prn_out_text(out, "<g stroke=\"#ffffff\" stroke-width=\"0.5\">");
     prn_svg_rect(out, left, top, right - left, bottom - top,
                  scratch                                    ? PRN_SVG_ORANGE
                  : e->tag && strcmp(e->tag, "dynamic") == 0 ? PRN_SVG_GREEN
                                                             : PRN_SVG_BLUE,
-                 tip);
-    prn_out_text(out, "</g>\n");
+                 &(prn_svg_mark){tip, "block", block});
 }
 
 static size_t svg_memory_slot_of(const open_block *open, size_t slots, const prony_memory_event *e)
@@ -83,16 +89,21 @@ static prony_status draw_map(prn_out *out, const prony_report *r, const prn_axis
     prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_bytes,
                    "offset in the arena (blue: activations, orange: scratch, green: dynamic)");
     prn_svg_axis_x(out, x, MAP_TOP, MAP_BOTTOM, prn_tick_count, "step");
+    prn_svg_plot_begin(out, x, MAP_TOP, MAP_BOTTOM);
+    prn_out_text(out, "<g stroke=\"#ffffff\" stroke-width=\"0.5\">\n");
+    size_t blocks = 0;
     for (size_t i = 0; i < m->event_count; i++) {
         const prony_memory_event *e = &m->events[i];
         size_t slot = svg_memory_slot_of(open, slots, e);
         if (!e->release) {
-            open[slot] = (open_block){e, true};
+            open[slot] = (open_block){e, blocks++, true};
         } else if (open[slot].event) {
-            draw_block(out, x, &y, open[slot].event, e->step);
+            draw_block(out, x, &y, open[slot].event, open[slot].block, e->step);
             open[slot].event = NULL;
         }
     }
+    prn_out_text(out, "</g>\n");
+    prn_svg_plot_end(out);
     prn_free(open);
     return PRONY_OK;
 }

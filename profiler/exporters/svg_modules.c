@@ -29,7 +29,7 @@ static void draw_module(prn_out *out, const prony_report *r, const prn_module_ro
         prn_number_si(time, (double)m->flops, 3, " ");
     snprintf(label, sizeof label, "%s%s  %s %%", time, prn_report_stamped(r) ? "" : "FLOPs", percent);
     snprintf(tip, sizeof tip, "%.250s: %s", *m->path ? m->path : "__root__", label);
-    prn_svg_rect(out, x, y, width - 1, ROW - 2, fills[color % (sizeof fills / sizeof fills[0])], tip);
+    prn_svg_rect(out, x, y, width - 1, ROW - 2, fills[color % (sizeof fills / sizeof fills[0])], PRN_SVG_TIP(tip));
     prn_svg_text_fit(out, x + 4, y + 14, PRN_ANCHOR_START, 11, PRN_SVG_INK, last, width - 8);
     if (width > 100) prn_svg_text(out, x + 4, y + 27, PRN_ANCHOR_START, 10, PRN_SVG_GREY, label);
 }

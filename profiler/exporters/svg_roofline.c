@@ -156,7 +156,7 @@ static void svg_roofline_draw_points(prn_out *out, const roof_chart *c)
         if (!point_of(o, &p)) continue;
         snprintf(tip, sizeof tip, "%.120s [%.60s] %sFLOP/s, %s", o->name, o->kernel,
                  prn_number_si(rate, p.rate, 3, " "), prn_number_time(time, o->time.mean_ns, 3, " "));
-        prn_svg_circle(out, c->spots[i].x, c->spots[i].y, c->spots[i].radius, PRN_SVG_BLUE, tip);
+        prn_svg_circle(out, c->spots[i].x, c->spots[i].y, c->spots[i].radius, PRN_SVG_BLUE, PRN_SVG_TIP(tip));
     }
 }
 

@@ -62,8 +62,8 @@ static const char *point_color(const prn_study_configuration *c)
 
 static void draw_square(prn_out *out, double x, double y, const char *color, const char *tip)
 {
-    prn_svg_rect(out, x - 4.5, y - 4.5, 9, 9, color, tip);
-    prn_svg_rect(out, x - 2, y - 2, 4, 4, "#ffffff", tip);
+    prn_svg_rect(out, x - 4.5, y - 4.5, 9, 9, color, PRN_SVG_TIP(tip));
+    prn_svg_rect(out, x - 2, y - 2, 4, 4, "#ffffff", PRN_SVG_TIP(tip));
 }
 
 static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_axis *x, const prn_axis *y,
@@ -88,7 +88,7 @@ static void study_svg_draw_points(prn_out *out, const prony_study *s, const prn_
         if (c->inter_op > 1)
             draw_square(out, at, height, color, tip);
         else
-            prn_svg_circle(out, at, height, 4.5, color, tip);
+            prn_svg_circle(out, at, height, 4.5, color, PRN_SVG_TIP(tip));
     }
 }
 
@@ -208,7 +208,7 @@ static void draw_operators(prn_out *out, const prony_study *s)
         double top = TOP + (double)ROW * (double)rows++;
         char text[160];
         prn_svg_text_fit(out, 250, top + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, name, NAME_WIDTH);
-        prn_svg_rect(out, 258, top, fmax(1, 250 * l->lost_ns / most), ROW - 7, PRN_SVG_ORANGE, l->reason);
+        prn_svg_rect(out, 258, top, fmax(1, 250 * l->lost_ns / most), ROW - 7, PRN_SVG_ORANGE, PRN_SVG_TIP(l->reason));
         snprintf(text, sizeof text, "%s, %.60s", prn_number_time(number, (int64_t)l->lost_ns, 3, " "), l->reason);
         prn_svg_text(out, 264 + 250 * l->lost_ns / most, top + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, text);
     }
@@ -265,12 +265,12 @@ static void draw_timeline(prn_out *out, const prony_study *s)
                  : b->disturbed ? b->disturbed
                                 : "");
         if (b->failure || !(median > 0)) {
-            prn_svg_rect(out, at - 3, BOTTOM - 8, 6, 6, PRN_SVG_RED, tip);
+            prn_svg_rect(out, at - 3, BOTTOM - 8, 6, 6, PRN_SVG_RED, PRN_SVG_TIP(tip));
             continue;
         }
         double up = prn_axis_at(&y, fmin(prn_study_block_median(b) / median - 1, high));
         if (b->disturbed) prn_svg_circle(out, at, up, 6.5, PRN_SVG_RED, NULL);
-        prn_svg_circle(out, at, up, 4, study_svg_block_color(b->configuration), tip);
+        prn_svg_circle(out, at, up, 4, study_svg_block_color(b->configuration), PRN_SVG_TIP(tip));
     }
     for (size_t i = 0; i < s->configuration_count && i < 14; i++) {
         char label[PRN_STUDY_LABEL_BYTES];

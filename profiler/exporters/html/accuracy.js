@@ -1,64 +1,8 @@
-/* The accuracy profile: errors along the network as a picture that the page draws itself, and the operators that lose most. */
+/* The accuracy profile: the operators that lose most, below the picture of errors along the network. */
 'use strict';
-
-function svgElement(tag, attributes, ...children) {
-  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  for (const [key, value] of Object.entries(attributes))
-    if (typeof value === 'function') element.addEventListener(key, value);
-    else element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
 
 const errorText = figures => (!figures ? '–' : figures.max_rel === 0 ? '0' : figures.max_rel.toExponential(1));
 const decibelText = figures => (figures && known(figures.snr_db) ? figures.snr_db.toFixed(0) + ' dB' : '–');
-
-/* Own errors as dots, accumulated ones as a line. Operators without error are on the lower edge. */
-function errorCurve(rows) {
-  const width = 960,
-    height = 300,
-    left = 56,
-    right = width - 12,
-    top = 12,
-    bottom = height - 34;
-  const values = rows.flatMap(o => [o.error.own, o.error.accumulated]).filter(f => f && f.max_rel > 0);
-  const low = values.length ? Math.floor(Math.log10(Math.min(...values.map(f => f.max_rel)))) : -8,
-    high = Math.max(low + 1, values.length ? Math.ceil(Math.log10(Math.max(...values.map(f => f.max_rel)) * 1.01)) : -6);
-  const x = o => left + ((right - left) * o.index) / Math.max(1, operators.length - 1),
-    y = f => bottom - ((bottom - top) * (Math.max(low, f.max_rel > 0 ? Math.log10(f.max_rel) : low) - low)) / (high - low);
-  const svg = svgElement('svg', {
-    viewBox: '0 0 ' + width + ' ' + height,
-    class: 'error-curve',
-    role: 'img',
-    'aria-label': 'Errors of the operators along the network',
-  });
-  for (let power = low; power <= high; power += Math.max(1, Math.round((high - low) / 8))) {
-    const at = bottom - ((bottom - top) * (power - low)) / (high - low);
-    svg.append(
-      svgElement('line', { x1: left, x2: right, y1: at, y2: at, class: 'grid-line' }),
-      svgElement('text', { x: left - 6, y: at + 4, 'text-anchor': 'end' }, '1e' + power),
-    );
-  }
-  svg.append(svgElement('text', { x: left, y: height - 8 }, 'operators in the order of the plan'));
-  const line = rows.filter(o => o.error.accumulated);
-  if (line.length)
-    svg.append(
-      svgElement('path', {
-        d: line.map((o, i) => (i ? 'L' : 'M') + x(o).toFixed(1) + ' ' + y(o.error.accumulated).toFixed(1)).join(''),
-        class: 'accumulated',
-      }),
-    );
-  for (const o of rows.filter(row => row.error.own))
-    svg.append(
-      svgElement(
-        'circle',
-        { cx: x(o).toFixed(1), cy: y(o.error.own).toFixed(1), r: 3.5, class: o.error.own.nonfinite ? 'own bad' : 'own', click: () => showRow('operators', o) },
-        svgElement('title', {}, o.name + ' (' + o.op + ', ' + (o.kernel || '') + ')\nown ' + errorText(o.error.own) + ', ' + decibelText(o.error.own) +
-          '\naccumulated ' + errorText(o.error.accumulated) + ', ' + decibelText(o.error.accumulated)),
-      ),
-    );
-  return svg;
-}
 
 const loses = o => o.error.own && (o.error.own.nonfinite > 0 || o.error.own.max_abs > 0);
 function worstFirst(a, b) {
@@ -118,16 +62,10 @@ function accuracyPanel() {
   const accuracy = report.accuracy;
   if (!accuracy) return;
   const rows = operators.filter(o => o.error),
-    key = (name, fill) => h('span', { class: 'key' }, h('i', { style: 'background:' + fill }), name);
-  const { box } = viewPanel(
-    'accuracy',
-    'Accuracy against float64',
-    accuracy.verdict,
-    rows.length ? [key('own', 'var(--accent)'), key('accumulated', 'var(--time)')] : [],
-    ...(rows.length ? [errorCurve(rows), errorTable(rows)] : []),
-    outputErrors(accuracy),
-  );
+    { box } = picture('accuracy', 'views') || viewPanel('accuracy', 'Accuracy against float64', accuracy.verdict);
   box.classList.add('wide');
+  if (rows.length) box.append(errorTable(rows));
+  box.append(outputErrors(accuracy));
   if (accuracy.operators)
     box.append(
       h(

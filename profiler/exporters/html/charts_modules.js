@@ -199,7 +199,4 @@ function drawCharts() {
   Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
   rooflineChart();
   sunburst();
-  memoryCharts();
-  latencyCharts();
-  coresChart();
 }

@@ -138,7 +138,7 @@ const levels = {
   },
   buffers: {
     title: 'Arena',
-    rows: typeof blocks === 'undefined' ? [] : blocks,
+    rows: blocks,
     sort: 'bytes',
     columns: [
       name(360),
@@ -503,6 +503,8 @@ typeBars();
 layerBars();
 graphPanel();
 timelinePanel();
+memoryPicture();
+timePictures();
 if (typeof drawCharts === 'function') drawCharts();
 else
   $('charts').append(

@@ -1,0 +1,75 @@
+/* Behaviour of the pictures that profiler/exporters/svg_*.c draw: the page contains them as SVG, and their elements name
+ * the report's row that they show (data-operator="7"). A tip follows the pointer, a click opens the row. */
+'use strict';
+const pictureRows = {
+  operator: operators,
+  layer: layers,
+  module: modules,
+};
+
+/* Everything that the tip of a row says, in every picture; the first line is the heading. */
+function rowTip(row) {
+  const own = row.error && row.error.own;
+  return [
+    row.name || row.op,
+    [row.op || row.type, row.kernel].filter(Boolean).join(', '),
+    row.time > 0 && rowTime(row) + (known(row.share) ? ', ' + percent(row.share) : '') + (row.bound ? ', bound by ' + row.bound : ''),
+    row.rate > 0 && known(row.arithmetic_intensity) &&
+      si(row.rate) + 'FLOP/s at ' + si(row.arithmetic_intensity) + ' FLOP/B' +
+        (known(row.percent_of_roof) ? ', ' + row.percent_of_roof.toFixed(0) + ' % of the roof' : ''),
+    !known(row.arithmetic_intensity) && row.flops > 0 && si(row.flops) + ' FLOPs, ' + si(row.parameters) + ' parameters',
+    own && 'own error ' + errorText(own) + ', ' + decibelText(own),
+    own && row.error.accumulated && 'accumulated ' + errorText(row.error.accumulated) + ', ' + decibelText(row.error.accumulated),
+  ];
+}
+
+const tipBox = h('div', { class: 'tip', hidden: '' });
+document.body.append(tipBox);
+/* Shows lines beside the pointer, inside of the window; none: hides the tip. */
+function showTip(event, lines) {
+  const shown = (lines || []).filter(Boolean);
+  tipBox.hidden = !shown.length;
+  if (!shown.length) return;
+  tipBox.replaceChildren(...shown.map((line, i) => h(i ? 'div' : 'b', {}, line)));
+  const above = event.clientY + 16 + tipBox.offsetHeight > innerHeight;
+  tipBox.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tipBox.offsetWidth - 4)) + 'px';
+  tipBox.style.top = (above ? Math.max(4, event.clientY - tipBox.offsetHeight - 8) : event.clientY + 16) + 'px';
+}
+
+/* The row that an element shows, as {key, row}; null: the element shows none. */
+function rowOf(element) {
+  for (const [key, rows] of Object.entries(pictureRows)) {
+    const marked = element.closest('[data-' + key + ']');
+    if (marked) return { key, row: rows[marked.dataset[key]] };
+  }
+  return null;
+}
+
+/* A picture's panel, moved to a section of the page; null: the report has no such picture. `controls` stand beside the
+ * heading. `hover` and `pick` (event, {key, row} or null) replace the usual tip and the usual click. */
+function picture(chart, section, { controls = [], wide = false, hover, pick } = {}) {
+  const box = document.querySelector('#pictures [data-chart="' + chart + '"]');
+  if (!box) return null;
+  const svg = box.querySelector('svg'),
+    note = box.querySelector('.sub');
+  box.classList.toggle('wide', wide);
+  box.querySelector('.head').append(...controls);
+  $(section).append(box);
+  box.addEventListener('pointermove', event => {
+    const found = rowOf(event.target),
+      title = event.target.querySelector('title');
+    if (title) {
+      event.target.setAttribute('aria-label', title.textContent); /* instead of the browser's own late tip */
+      title.remove();
+    }
+    const said = event.target.getAttribute('aria-label');
+    showTip(event, (hover && hover(event, found)) || (found ? rowTip(found.row) : event.target !== svg && said ? said.split('\n') : null));
+  });
+  box.addEventListener('pointerleave', event => showTip(event, null));
+  box.addEventListener('click', event => {
+    const found = rowOf(event.target);
+    if (pick && event.target.closest('svg')) pick(event, found);
+    else if (found) showRow(found.key + 's', found.row);
+  });
+  return { box, svg, note };
+}
