@@ -30,6 +30,7 @@
         .incbin "page_summary.js"
         .incbin "pictures.js"
         .incbin "pictures_memory.js"
+        .incbin "pictures_modules.js"
         .incbin "bars.js"
         .incbin "explorer.js"
         .incbin "graph_layout.js"

@@ -21,7 +21,7 @@ static void svg_attribute(prn_out *out, const char *name, double value)
 void prn_svg_begin(prn_out *out, double width, double height, const char *title, const char *note)
 {
     const double top = out->in_page ? PRN_SVG_HEADING : 0;
-    if (out->in_page) {
+    if (out->in_page && title) {
         prn_out_text(out, "<div class=\"head\"><h2>");
         prn_out_xml(out, title);
         prn_out_text(out, "</h2></div>\n<p class=\"sub\">");
@@ -39,7 +39,7 @@ void prn_svg_begin(prn_out *out, double width, double height, const char *title,
     prn_out_fixed(out, height - top, 2);
     if (out->in_page) {
         prn_out_text(out, "\" role=\"img\" aria-label=\"");
-        prn_out_xml(out, title);
+        prn_out_xml(out, title ? title : note);
         prn_out_text(out, "\">\n");
         return;
     }

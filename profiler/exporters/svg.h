@@ -33,7 +33,7 @@ typedef struct prn_svg_mark {
 
 enum { PRN_SVG_HEADING = 52 }; /* pixels for title and note; drawings stand below */
 
-/* Opens the picture, with a heading of title and note. */
+/* Opens the picture, with a heading of title and note. NULL title, in the page only: a variant below the same heading. */
 void prn_svg_begin(prn_out *out, double width, double height, const char *title, const char *note);
 void prn_svg_end(prn_out *out);
 

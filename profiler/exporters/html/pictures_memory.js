@@ -95,7 +95,7 @@ function drawTicks(plot, from, to) {
 
 /* Makes the plots of a picture zoomable: a drag shows its range in all of them, a double click everything. Each plot
  * becomes an SVG of its own, whose viewBox is the range. */
-function zoomable(svg) {
+function zoomable(svg, drags = true) {
   const plots = [...svg.querySelectorAll('g.plot')].map((group, i) => {
     const data = group.dataset.x.split(' ').map(Number),
       [left, right, top, bottom] = data,
@@ -105,18 +105,21 @@ function zoomable(svg) {
       frame.setAttribute(key, value);
     group.replaceWith(frame);
     frame.append(group);
-    return { data, frame, group, ticks, all: [...ticks.children], sample: [ticks.querySelector('line'), ticks.querySelector('text')] };
+    return { data, frame, group, ticks, all: ticks && [...ticks.children], sample: ticks && [ticks.querySelector('line'), ticks.querySelector('text')] };
   });
   const show = (from, to) => {
     for (const plot of plots) {
       const [left, right, top, bottom, low, high] = plot.data,
         scale = (right - left) / (high - low);
       plot.frame.setAttribute('viewBox', [left + (from - low) * scale, top, (to - from) * scale, bottom - top].join(' '));
+      if (!plot.ticks) continue;
       if (from === low && to === high) plot.ticks.replaceChildren(...plot.all);
       else drawTicks(plot, from, to);
     }
   };
   const all = () => show(plots[0].data[4], plots[0].data[5]);
+  all();
+  if (!drags) return { plots, show, all };
   let begin = null;
   svg.addEventListener('pointerdown', event => {
     if (event.pointerType === 'mouse' && event.button === 0) begin = { value: valueAt(plots, event), x: event.clientX };
@@ -130,7 +133,6 @@ function zoomable(svg) {
     if (ends[1] > ends[0]) show(Math.max(low, ends[0]), Math.min(high, ends[1]));
   });
   svg.addEventListener('dblclick', all);
-  all();
   return { plots, show, all };
 }
 

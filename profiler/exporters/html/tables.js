@@ -503,6 +503,7 @@ typeBars();
 layerBars();
 graphPanel();
 timelinePanel();
+modulesPicture();
 memoryPicture();
 timePictures();
 if (typeof drawCharts === 'function') drawCharts();
