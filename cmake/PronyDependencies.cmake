@@ -127,20 +127,6 @@ prn_use_optional(PRONY_PNG libpng png.h png libpng-dev)
 prn_use_optional(PRONY_JPEG libjpeg jpeglib.h jpeg libjpeg-dev)
 prn_use_optional(PRONY_ZLIB zlib zlib.h z zlib1g-dev)
 
-# Chart.js is not linked: its file becomes part of every HTML report.
-set(PRN_CHART_LIBRARY "")
-if(PRONY_CHARTS)
-  find_file(PRONY_CHARTJS_FILE NAMES chart.umd.min.js chart.umd.js chart.min.js Chart.min.js PATHS /usr/share/javascript
-            PATH_SUFFIXES chart.js NO_DEFAULT_PATH)
-  mark_as_advanced(PRONY_CHARTJS_FILE)
-  if(PRONY_CHARTJS_FILE)
-    set(PRN_CHART_LIBRARY ${PRONY_CHARTJS_FILE})
-    message(STATUS "Chart.js: ${PRONY_CHARTJS_FILE}")
-  else()
-    prn_leave_out(PRONY_CHARTS "Chart.js is missing (Debian: libjs-chart.js), so HTML reports have tables but no charts")
-  endif()
-endif()
-
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 prn_use_library(-pthread)

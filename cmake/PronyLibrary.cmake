@@ -57,11 +57,7 @@ endif()
 set(prn_html_assembly ${PROJECT_SOURCE_DIR}/profiler/exporters/html_assets.S)
 file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/exporters/html/*)
 set_source_files_properties(${prn_html_assembly} PROPERTIES
-  COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/exporters/html" OBJECT_DEPENDS "${prn_html_files};${PRN_CHART_LIBRARY}")
-if(PRN_CHART_LIBRARY)
-  set_source_files_properties(${prn_html_assembly} PROPERTIES
-    COMPILE_DEFINITIONS "PRN_CHART_LIBRARY=\"${PRN_CHART_LIBRARY}\"")
-endif()
+  COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/exporters/html" OBJECT_DEPENDS "${prn_html_files}")
 
 add_library(prony_objects OBJECT ${prn_sources} ${prn_html_assembly})
 target_link_libraries(prony_objects PRIVATE prony_internal)

@@ -264,7 +264,7 @@ output_hash() { # REPORT
 
 # Required packages alone: README's list, then those of the tests.
 check_required() {
-    local libraries=(oneDNN OpenBLAS libpng libjpeg zlib Chart.js) library version
+    local libraries=(oneDNN OpenBLAS libpng libjpeg zlib) library version
     mount_copy required
     prepare root
     say "root: a build with the required packages alone"

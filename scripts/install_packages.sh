@@ -19,7 +19,7 @@ clang_runtime() {
 
 # `a|b`: the first of these names that is installed or that apt knows. `?` in front: optional, left out where apt does not know it.
 # Names differ between releases, so apt is asked and no release is named here.
-build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev '?libjs-chart.js|node-chart.js' ?libpng-dev
+build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev ?libpng-dev
     ?libjpeg-dev ?zlib1g-dev)
 test=(libcmocka-dev ?clang-format-19 ?clang-tidy-19 ?flake8 ?mypy ?shellcheck ?chromium ?python3-pandas ?python3-jsonschema ?libonnx-testdata python3 g++
     binutils clang llvm libomp-dev ?CLANG_RUNTIME)

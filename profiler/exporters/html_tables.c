@@ -130,7 +130,8 @@ prony_status prn_html_plain_tables(prn_out *out, const prony_report *r, prony_er
 {
     prn_out_text(out, "<noscript>\n<div class=\"plain\"><h1>");
     prn_out_xml(out, prn_report_title(r));
-    prn_out_text(out, "</h1>\n<p>Charts, sorting and filtering need JavaScript; these tables do not.</p>\n");
+    prn_out_text(out, "</h1>\n<p>Graph, timeline, sorting and filtering need JavaScript; these tables and the pictures "
+                      "below do not.</p>\n");
     put_figures(out, r);
     PRN_TRY(put_types(out, r, error));
     PRN_TRY(html_tables_put_layers(out, r, error));

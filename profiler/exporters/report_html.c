@@ -15,7 +15,7 @@
 
 bool prony_html_has_charts(void)
 {
-    return prn_html_chart_library_bytes > 0;
+    return true;
 }
 
 typedef struct data_filter {
@@ -74,17 +74,8 @@ prony_status prn_report_write_html(const prony_report *r, const prony_write_opti
     prony_status status = prn_report_write_json(r, &all, write_data, &filter, error);
     if (status != PRONY_OK) return out.status == PRONY_OK ? status : out.status;
     prn_out_text(&out, "</script>\n");
-    if (prony_html_has_charts()) {
-        prn_out_text(&out, "<script>\n");
-        PUT_ASSET(&out, chart_library);
-        prn_out_text(&out, "\n</script>\n");
-    }
     prn_out_text(&out, "<script>\n");
     PUT_ASSET(&out, page_script);
-    if (prony_html_has_charts()) {
-        prn_out_text(&out, "</script>\n<script>\n");
-        PUT_ASSET(&out, charts_script);
-    }
     prn_out_text(&out, "</script>\n<script>\n");
     PUT_ASSET(&out, tables_script);
     prn_out_text(&out, "</script>\n</body>\n</html>\n");

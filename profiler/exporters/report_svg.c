@@ -42,11 +42,11 @@ static const struct {
     const char *(*lacks)(const prony_report *report);
     prony_status (*draw)(prn_out *out, const prony_report *report, prony_error *error);
 } charts[] = {
-    {"layers", false, lacks_layers, prn_svg_layers},    {"types", false, lacks_layers, prn_svg_types},
-    {"roofline", false, lacks_times, prn_svg_roofline}, {"memory", true, lacks_timeline, prn_svg_memory},
-    {"latency", true, lacks_latency, prn_svg_latency},  {"runs", true, lacks_latency, prn_svg_runs},
-    {"cores", true, lacks_cores, prn_svg_cores},        {"modules", true, lacks_layers, prn_svg_modules},
-    {"graph", false, lacks_layers, prn_svg_graph},      {"accuracy", true, lacks_errors, prn_svg_accuracy},
+    {"layers", false, lacks_layers, prn_svg_layers},   {"types", false, lacks_layers, prn_svg_types},
+    {"roofline", true, lacks_times, prn_svg_roofline}, {"memory", true, lacks_timeline, prn_svg_memory},
+    {"latency", true, lacks_latency, prn_svg_latency}, {"runs", true, lacks_latency, prn_svg_runs},
+    {"cores", true, lacks_cores, prn_svg_cores},       {"modules", true, lacks_layers, prn_svg_modules},
+    {"graph", false, lacks_layers, prn_svg_graph},     {"accuracy", true, lacks_errors, prn_svg_accuracy},
 };
 
 const char *const *prony_chart_names(void)

@@ -3,15 +3,7 @@
 
 #include <math.h>
 
-enum {
-    LEFT = 80,
-    TOP = 80,
-    RUNS_RIGHT = 690,
-    RUNS_BOTTOM = 340,
-    CORES_RIGHT = 930,
-    CORES_HEIGHT = 360,
-    HIGHEST_ROW = 18
-};
+enum { LEFT = 80, RIGHT = 930, TOP = 80, RUNS_BOTTOM = 300, CORES_HEIGHT = 360, HIGHEST_ROW = 18 };
 enum { MANY_RUNS = 2000, LABEL_ROOM = 12 /* pixels a row's label needs */ };
 
 /* Draws runs [0, count), or only the listed outliers, as dots: lines of no length with round ends, which keep their
@@ -38,21 +30,21 @@ prony_status prn_svg_runs(prn_out *out, const prony_report *r, prony_error *erro
     char note[240];
     PRN_TRY(prony_report_outliers(&outliers, &outlier_count, r, error));
     const double low = (double)r->latency.min_ns, high = fmax((double)r->latency.max_ns, low + 1);
-    const prn_axis x = {.low = 0, .high = (double)count, .from = LEFT, .to = RUNS_RIGHT};
+    const prn_axis x = {.low = 0, .high = (double)count, .from = LEFT, .to = RIGHT};
     const prn_axis y = {
         .low = fmax(0, low - 0.05 * (high - low)), .high = high + 0.05 * (high - low), .from = RUNS_BOTTOM, .to = TOP};
     snprintf(note, sizeof note,
              "%.60s: in order of time; drift, steps and %zu outliers (red) show here; orange: median",
              prn_report_title(r), outlier_count);
-    prn_svg_begin(out, RUNS_RIGHT + 30, RUNS_BOTTOM + 50, "Latency over the runs", note);
-    prn_svg_axis_y(out, &y, LEFT, RUNS_RIGHT, prn_tick_time, "latency");
+    prn_svg_begin(out, RIGHT + 30, RUNS_BOTTOM + 50, "Latency over the runs", note);
+    prn_svg_axis_y(out, &y, LEFT, RIGHT, prn_tick_time, "latency");
     prn_svg_axis_x(out, &x, TOP, RUNS_BOTTOM, prn_tick_count, "run");
     prn_svg_plot_begin(out, &x, TOP, RUNS_BOTTOM);
     draw_runs(out, r, &x, &y, NULL, count);
     if (outlier_count) draw_runs(out, r, &x, &y, outliers, outlier_count);
     prn_svg_plot_end(out);
     const double median = prn_axis_at(&y, (double)r->latency.median_ns);
-    prn_svg_line(out, LEFT, median, RUNS_RIGHT, median, PRN_SVG_ORANGE, 1.2, false);
+    prn_svg_line(out, LEFT, median, RIGHT, median, PRN_SVG_ORANGE, 1.2, false);
     prn_svg_end(out);
     prony_rows_release(outliers);
     return PRONY_OK;
@@ -65,13 +57,12 @@ prony_status prn_svg_cores(prn_out *out, const prony_report *r, prony_error *err
     const double row = fmin(HIGHEST_ROW, fmax(2, (double)CORES_HEIGHT / (double)r->core_count)),
                  bottom = TOP + row * (double)r->core_count;
     const size_t labelled = row >= LABEL_ROOM ? 1 : (size_t)ceil(LABEL_ROOM / row);
-    const prn_axis x = {
-        .low = 0, .high = (double)r->core_times_ns[r->core_points - 1], .from = LEFT, .to = CORES_RIGHT};
+    const prn_axis x = {.low = 0, .high = (double)r->core_times_ns[r->core_points - 1], .from = LEFT, .to = RIGHT};
     char note[200], text[80], tip[160];
     (void)error;
     snprintf(note, sizeof note, "%.60s: busy share of each processor that could be used, all processes together",
              prn_report_title(r));
-    prn_svg_begin(out, CORES_RIGHT + 30, bottom + 50, "Processors over time", note);
+    prn_svg_begin(out, RIGHT + 30, bottom + 50, "Processors over time", note);
     prn_svg_axis_x(out, &x, TOP, bottom, prn_tick_time, "time since the first run");
     for (size_t c = 0; c < r->core_count; c++) {
         const double top = TOP + row * (double)c;

@@ -45,6 +45,13 @@ function rowOf(element) {
   return null;
 }
 
+/* Hides what an entry of a picture's key stands for, or shows it again. */
+function toggleGroup(box, key) {
+  const off = key.classList.toggle('off');
+  key.setAttribute('aria-pressed', !off);
+  for (const group of box.querySelectorAll('[data-group="' + key.dataset.of + '"]')) group.style.display = off ? 'none' : '';
+}
+
 /* A picture's panel, moved to a section of the page; null: the report has no such picture. `controls` stand beside the
  * heading. `hover` and `pick` (event, {key, row} or null) replace the usual tip and the usual click. */
 function picture(chart, section, { controls = [], wide = false, hover, pick } = {}) {
@@ -66,8 +73,14 @@ function picture(chart, section, { controls = [], wide = false, hover, pick } = 
     showTip(event, (hover && hover(event, found)) || (found ? rowTip(found.row) : event.target !== svg && said ? said.split('\n') : null));
   });
   box.addEventListener('pointerleave', event => showTip(event, null));
+  for (const key of box.querySelectorAll('.key')) {
+    for (const [name, value] of Object.entries({ tabindex: 0, role: 'button', 'aria-pressed': true })) key.setAttribute(name, value);
+    key.addEventListener('keydown', event => event.key === 'Enter' && toggleGroup(box, key));
+  }
   box.addEventListener('click', event => {
-    const found = rowOf(event.target);
+    const found = rowOf(event.target),
+      key = event.target.closest('.key');
+    if (key) return toggleGroup(box, key);
     if (pick && event.target.closest('svg')) pick(event, found);
     else if (found) showRow(found.key + 's', found.row);
   });

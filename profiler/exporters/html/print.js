@@ -1,4 +1,4 @@
-/* Paper: the light theme, charts drawn anew for the page's width, and instead of the table that scrolls one that holds its
+/* Paper: the light theme, graph and timeline drawn anew for the page's width, and instead of the table that scrolls one that holds its
  * first rows, with the columns that a page has room for. Nothing stays of it on the screen. */
 'use strict';
 const PAPER_WIDTH = 1040 /* pixels for a table's columns, whose widths are for a screen: on paper they wrap */,
@@ -56,9 +56,8 @@ function paperTable() {
 }
 
 let themeThen = null;
-/* Draws everything again at the size that it has now, `ratio` pixels to one (0: the screen's). */
+/* Draws the canvases again at the size that they have now, `ratio` pixels to one (0: the screen's). */
 function drawAll(theme, ratio) {
-  if (typeof Chart !== 'undefined') Chart.defaults.devicePixelRatio = ratio || devicePixelRatio;
   applyTheme(theme);
   for (const shown of [graphView, timelineView])
     if (shown) {

@@ -503,20 +503,10 @@ typeBars();
 layerBars();
 graphPanel();
 timelinePanel();
+picture('roofline', 'charts');
+picture('latency', 'charts');
 modulesPicture();
 memoryPicture();
-timePictures();
-if (typeof drawCharts === 'function') drawCharts();
-else
-  $('charts').append(
-    h(
-      'div',
-      { class: 'panel wide', id: 'no-charts' },
-      h('h2', {}, 'No charts'),
-      h(
-        'p',
-        { class: 'sub' },
-        'This prony was built without a chart library (Debian: libjs-chart.js; CMake: PRONY_CHARTS). Tables and figures are complete, bars, graph and timeline need none; prony profile --output-dir writes the charts as SVG.',
-      ),
-    ),
-  );
+runsPicture();
+picture('cores', 'charts', { wide: true });
+$('pictures').remove();
