@@ -549,7 +549,7 @@ typedef struct prony_write_options {
 
 /* Charts that PRONY_FORMAT_SVG draws, ending with NULL. */
 PRONY_API const char *const *prony_chart_names(void);
-/* true: this build holds the chart library for PRONY_FORMAT_HTML; without it the page has tables and says so. */
+/* true: since the page draws its charts without a library, always. Kept for callers of earlier versions. */
 PRONY_API bool prony_html_has_charts(void);
 
 /* Bytes of the UTF-8 character that `text` (zero-terminated) begins with, if it may be shown as it is. 0: it is

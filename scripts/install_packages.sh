@@ -17,8 +17,8 @@ clang_runtime() {
     echo "libclang-rt-${version:-14}-dev"
 }
 
-# `a|b`: the first of these names that is installed or that apt knows. `?` in front: optional, left out where apt does not know it.
-# Names differ between releases, so apt is asked and no release is named here.
+# `?` in front: optional, left out where apt does not know it. Names differ between releases, so apt is asked and no release
+# is named here.
 build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev ?libpng-dev
     ?libjpeg-dev ?zlib1g-dev)
 test=(libcmocka-dev ?clang-format-19 ?clang-tidy-19 ?flake8 ?mypy ?shellcheck ?chromium ?python3-pandas ?python3-jsonschema ?libonnx-testdata python3 g++
@@ -91,22 +91,12 @@ fi
 missing=() unknown=()
 for entry in "${packages[@]}"; do
     if [ "$entry" = '?CLANG_RUNTIME' ]; then entry="?$(clang_runtime)"; fi
-    IFS='|' read -ra names <<<"${entry#\?}"
-    chosen=''
-    for name in "${names[@]}"; do
-        if is_there "$name"; then continue 2; fi
-    done
-    for name in "${names[@]}"; do
-        if $informed && knows "$name"; then
-            chosen=$name
-            break
-        fi
-    done
-    if [[ " ${missing[*]-} " == *" ${chosen:-${names[0]}} "* ]]; then continue; fi # in two groups
-    if [ -z "$chosen" ] && $informed && [ "${entry:0:1}" = '?' ]; then
-        unknown+=("${names[0]}")
+    name=${entry#\?}
+    if is_there "$name" || [[ " ${missing[*]-} " == *" $name "* ]]; then continue; fi
+    if [ "$entry" != "$name" ] && $informed && ! knows "$name"; then
+        unknown+=("$name")
     else
-        missing+=("${chosen:-${names[0]}}")
+        missing+=("$name")
     fi
 done
 if [ ${#unknown[@]} -gt 0 ] && ! $only_print; then echo "Optional packages that apt does not know here, left out: ${unknown[*]}"; fi

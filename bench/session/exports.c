@@ -80,13 +80,6 @@ static int write_csv(const options *o, const prony_report *report, prony_write_o
     return code;
 }
 
-static void say_without_charts(const options *o)
-{
-    if (!prony_html_has_charts() && !o->terminal.quiet)
-        fprintf(stderr, "prony %s: built without a chart library, so the HTML page has tables but no charts\n",
-                o->command);
-}
-
 int write_forms(const options *o, const prony_report *report)
 {
     int code = EXIT_DONE;
@@ -98,7 +91,6 @@ int write_forms(const options *o, const prony_report *report)
             code = write_csv(o, report, w, form->file);
         else
             code = write_form(o, report, form->format, &w, form->file);
-        if (form->format == PRONY_FORMAT_HTML && code == EXIT_DONE) say_without_charts(o);
     }
     return code;
 }
@@ -154,12 +146,13 @@ int write_all_forms(const options *o, const prony_report *report)
         if (!has_level(report, csv_levels[i].level)) continue;
         code = write_into(o, report, PRONY_FORMAT_CSV, &w, csv_levels[i].name, ".csv");
     }
+    size_t cores;
     for (const char *const *chart = prony_chart_names(); *chart && code == EXIT_DONE; chart++) {
         w.chart = *chart;
         if (strcmp(*chart, "accuracy") == 0 && !prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, NULL))
             continue;
+        if (strcmp(*chart, "cores") == 0 && !prony_report_cores(report, &cores, NULL, NULL)) continue;
         code = write_into(o, report, PRONY_FORMAT_SVG, &w, *chart, ".svg");
     }
-    if (code == EXIT_DONE) say_without_charts(o);
     return code;
 }

@@ -1,6 +1,6 @@
-/* The report as one HTML file that needs no network: the page, its styles and scripts, the chart library, and the JSON
- * report as its data. The page's scripts build everything from that JSON, so the page can show every key, and the JSON
- * can be extracted from the page.
+/* The report as one HTML file that needs no network: the page, its styles and scripts, the pictures of report_svg.c, and
+ * the JSON report as its data. The page's scripts build the rest from that JSON, so the page can show every key, and the
+ * JSON can be extracted from the page.
  *
  * Names from a model cannot end the data's element: every '<' is written as \u003c, which is valid in strings (JSON has
  * no '<' elsewhere). White space outside of strings is left out.
@@ -8,7 +8,6 @@
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/html_assets.h"
 #include "profiler/exporters/html_tables.h"
-#include "profiler/exporters/report_svg.h"
 #include "profiler/report/report.h"
 
 #define PUT_ASSET(out, name) prn_out_bytes((out), prn_html_##name, (size_t)(prn_html_##name##_end - prn_html_##name))
@@ -44,6 +43,13 @@ static int write_data(void *user, const char *data, size_t size)
     return filter->out->status == PRONY_OK ? 0 : -1;
 }
 
+static int write_through(void *user, const char *data, size_t size)
+{
+    prn_out *out = user;
+    prn_out_bytes(out, data, size);
+    return out->status == PRONY_OK ? 0 : -1;
+}
+
 /* The plain tables come before the scripts, so that browsers without scripts show them. The JSON contains memory
  * details. */
 prony_status prn_report_write_html(const prony_report *r, const prony_write_options *options, prony_write_fn write,
@@ -69,7 +75,7 @@ prony_status prn_report_write_html(const prony_report *r, const prony_write_opti
     PRN_TRY(prn_html_plain_tables(&out, r, error));
     PUT_ASSET(&out, page);
     prn_out_text(&out, "<section id=\"pictures\" class=\"grid plain\">\n");
-    PRN_TRY(prn_svg_page(&out, r, error));
+    PRN_TRY(prn_report_write_pictures(r, &all, write_through, &out, error));
     prn_out_text(&out, "</section>\n<script type=\"application/json\" id=\"data\">");
     prony_status status = prn_report_write_json(r, &all, write_data, &filter, error);
     if (status != PRONY_OK) return out.status == PRONY_OK ? status : out.status;

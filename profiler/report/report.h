@@ -306,6 +306,6 @@ typedef prony_status prn_report_writer(const prony_report *report, const prony_w
                                        prony_write_fn write, void *user, prony_error *error);
 PRN_MUST_USE prn_report_writer prn_report_write_text, prn_report_write_json, prn_report_write_csv,
     prn_report_write_latex, prn_report_write_trace, prn_report_write_folded, prn_report_write_dot, prn_report_write_svg,
-    prn_report_write_html;
+    prn_report_write_html, prn_report_write_pictures;
 
 #endif

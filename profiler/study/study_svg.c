@@ -1,6 +1,6 @@
 /* Charts of a study, each a standalone SVG: speed-up and efficiency over threads with their intervals, the ideal and
  * the fits (drawn only where something was measured), operators by what they lose, and the blocks in order of time. */
-#include "profiler/exporters/svg.h"
+#include "profiler/exporters/svg/svg.h"
 #include "profiler/study/study.h"
 #include "profiler/text/short_names.h"
 

@@ -301,7 +301,7 @@ class Forms(unittest.TestCase):
                          "roofline": sum(bool(o["flops"] and o["time_ns"]["mean"]) for o in report["operators"]),
                          "graph": sum(not layer["folded"] for layer in report["layers"]),
                          "memory": report["memory"]["allocations"],
-                         "latency": 5, "types": 2, "modules": 2}[chart]
+                         "runs": 0, "latency": 5, "types": 2, "modules": 2}[chart]
                 (self.assertGreaterEqual if chart in ("latency", "types", "modules") else self.assertEqual)(len(tips), count, chart)
                 for element in root.iter():
                     for key in ("x", "y", "width", "height", "cx", "cy"):

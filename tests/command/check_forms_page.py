@@ -11,10 +11,11 @@ import re
 import shutil
 import tempfile
 import unittest
+from xml.etree import ElementTree
 
 import chromium
 import forms_case
-from forms_case import DONE, hostile_model, long_model, read, run
+from forms_case import DONE, hostile_model, long_model, run
 
 
 class Page(unittest.TestCase):
@@ -56,6 +57,9 @@ class Page(unittest.TestCase):
         const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data, seen = new Set(); let n = 0;
         for (let i = 0; i < d.length; i += 4) if (d[i + 3]) { n++; seen.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]); }
         return [n, seen.size]; })"""
+    # Elements of a picture that have an extent on the screen, and the colours of all of them.
+    SHAPES = """(chart => { const all = [...document.querySelectorAll('#panel-' + chart + ' svg *')].filter(e => e.getClientRects().length);
+        const colors = new Set(all.map(e => getComputedStyle(e).fill)); return [all.length, [...colors]]; })"""
     COLUMN = """(title => { const i = [...document.querySelectorAll('#table th')].findIndex(t => t.textContent === title);
         return [...document.querySelectorAll('#table tr.data')].map(r => r.cells[i].title || r.cells[i].textContent); })"""
     CLICK = "(title => [...document.querySelectorAll('#table th button')].find(b => b.textContent === title).click())"
@@ -64,12 +68,17 @@ class Page(unittest.TestCase):
         for width, phone in ((1400, False), (390, True)):
             for dark in (False, True):
                 self.open(self.page, width=width, dark=dark, phone=phone)
-                for chart in ("graph", "roofline", "modules", "timeline", "memory", "arena", "latency", "runs"):
+                for chart in ("graph", "timeline"):
                     ink, colors = self.browser.run("%s(%s)" % (self.INK, json.dumps(chart)))
                     self.assertGreater(ink, 2000, chart)
                     self.assertGreater(colors, 8, chart)
+                for chart in ("roofline", "modules", "memory", "latency", "runs"):
+                    count, colors = self.browser.run("%s(%s)" % (self.SHAPES, json.dumps(chart)))
+                    self.assertGreater(count, 10, chart)
+                    ink = "rgb(229, 233, 239)" if dark else "rgb(24, 32, 43)"
+                    self.assertIn(ink, colors, chart)  # text has the theme's colour
                 # a slow machine has time to look at its processors
-                self.assertEqual(self.browser.run("drawn.size - drawn.has('cores')"), 6)
+                self.assertEqual(self.browser.run("document.querySelectorAll('.picture:not(#panel-cores)').length"), 5)
                 for bars in ("layers", "types"):
                     self.assertGreater(self.browser.run("document.querySelectorAll('#bars-%s .bar').length" % bars), 3)
                 self.clean()
@@ -155,26 +164,129 @@ class Page(unittest.TestCase):
         page = os.path.join(self.folder, "static.html")
         self.assertEqual(run("inspect", forms_case.SOURCE + "/models/digits.onnx", "-q", "--html", page)[0], DONE)
         self.open(page)
-        for chart in ("graph", "modules"):
-            self.assertGreater(self.browser.run("%s('%s')" % (self.INK, chart))[0], 2000, chart)
+        self.assertGreater(self.browser.run(self.INK + "('graph')")[0], 2000)
+        self.assertGreater(self.browser.run(self.SHAPES + "('modules')")[0], 10)
         for absent in ("latency", "timeline", "roofline"):
-            self.assertEqual(self.browser.run("Boolean(document.getElementById('chart-%s'))" % absent), False)
+            self.assertEqual(self.browser.run("Boolean(document.getElementById('panel-%s'))" % absent), False)
         flops = self.browser.run("view.rows.map(r => r.flops)")
         self.assertEqual(sum(flops), self.browser.run("report.totals.flops"))
         self.clean()
 
-    def test_without_a_chart_library(self):
-        page = os.path.join(self.folder, "bare.html")
-        scripts = re.split(r"(?=<script)", read(self.page))
-        bare = [s for s in scripts if not s.startswith("<script>") or not re.search(r"Chart\.js v|function drawCharts", s)]
-        self.assertEqual(len(bare), len(scripts) - 2)
-        with open(page, "w", encoding="utf-8") as file:
-            file.write("".join(bare))
-        self.open(page)
-        self.assertIn("without a chart library", self.browser.run("document.getElementById('no-charts').textContent"))
-        self.assertGreater(self.browser.run("document.querySelectorAll('#table tr.data').length"), 5)
-        for chart in ("graph", "timeline"):  # these need no library
-            self.assertGreater(self.browser.run("%s('%s')" % (self.INK, chart))[0], 2000, chart)
+    def elements(self, source):
+        """The elements of a picture without its tips, heading and background, which file and page have in forms of their own."""
+        def below(element):
+            for child in element:
+                if child.tag.endswith("}title"):
+                    continue
+                yield (child.tag, dict(child.attrib), (child.text or "").strip())
+                yield from below(child)
+        return list(below(ElementTree.fromstring(source)))
+
+    def test_page_has_the_elements_of_the_files(self):
+        saved = os.path.join(self.folder, "same.json")
+        self.assertEqual(run("profile", os.path.join(self.folder, "hostile.onnx"), "-r", 70, "-q", "--memory", "--accuracy", "--json", saved)[0], DONE)
+        code, page, error = run("inspect", saved, "-q", "--html", "-")
+        self.assertEqual((code, error), (DONE, ""))
+        figures = dict(re.findall(r'<figure [^>]*data-chart="(\w+)">(.*?)</figure>', page, re.S))
+        self.assertLessEqual({"roofline", "memory", "latency", "runs", "modules", "accuracy"}, set(figures))
+        for chart, figure in figures.items():
+            code, file, error = run("inspect", saved, "-q", "--svg", chart + "=-")
+            self.assertEqual((code, error), (DONE, ""))
+            shown = self.elements(re.search(r"<svg.*?</svg>(?=\n)", figure, re.S).group(0))
+            self.assertEqual(shown, self.elements(file)[3:], chart)  # background, title, note
+            self.assertGreater(len(shown), 10, chart)
+        marked = [int(n) for n in re.findall(r'data-operator="(\d+)"', figures["roofline"])]
+        with open(saved, encoding="utf-8") as report:
+            self.assertEqual(sorted(marked), [o["index"] for o in json.load(report)["operators"] if o["flops"]])
+
+    def at(self, selector):
+        """The middle of an element on the screen."""
+        self.browser.run("document.querySelector(%s).scrollIntoView({block: 'center'})" % json.dumps(selector))
+        self.browser.settle()
+        return self.browser.run("(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())" % json.dumps(selector))
+
+    def hover(self, x, y):
+        self.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        self.browser.settle()
+        return self.browser.run("tipBox.hidden ? '' : tipBox.textContent")
+
+    def test_pictures_answer(self):
+        self.open(self.page)
+        mark = self.browser.run("document.querySelector('#panel-roofline circle').dataset.operator")
+        circle = '#panel-roofline [data-operator="%s"]' % mark
+        name = self.browser.run("operators[%s].name" % mark)
+        said = self.hover(*self.at(circle))
+        for part in (name, "FLOP/s at", "FLOP/B", "%"):
+            self.assertIn(part, said)
+        self.browser.click(*self.at(circle))
+        self.assertTrue(self.browser.run("$('row').open"))
+        self.assertIn(name, self.browser.run("$('row').textContent"))
+        self.browser.run("$('row').close()")
+        self.assertRegex(self.hover(*self.at("#panel-latency rect")), r"s - .*runs?, [\d.]+ %")
+        # a type of the key disappears and comes back
+        for shown in (False, True):
+            self.browser.click(*self.at("#panel-roofline .key"))
+            self.assertEqual(self.browser.run("document.querySelector('#panel-roofline [data-group=\\'0\\']').getClientRects().length > 0"), shown)
+        self.clean()
+
+    def test_modules_are_entered(self):
+        self.open(self.page)
+        inside = self.browser.run("modules[0].children.length")
+        self.assertGreater(inside, 1)
+        module = self.browser.run("modules.indexOf(modules.find(m => m.path === modules[0].children[0]))")
+        rect = '#panel-modules > svg:not(.off) rect[data-module="%d"]' % module
+        narrow = self.browser.run("document.querySelector(%s).getBoundingClientRect().width" % json.dumps(rect))
+        self.browser.click(*self.at(rect))
+        self.assertEqual(self.browser.run("modules.indexOf(modulesView.top())"), module)
+        wide = self.browser.run("document.querySelector(%s).getBoundingClientRect().width" % json.dumps(rect))
+        self.assertGreater(wide, 1.5 * narrow)
+        self.assertIn(self.browser.run("modules[%d].name" % module), self.browser.run("document.querySelector('#panel-modules .sub').textContent"))
+        self.browser.run("document.querySelector('#panel-modules button').click()")
+        self.assertEqual(self.browser.run("modulesView.top().path"), "")
+        for figure, key in enumerate(("time", "flops", "parameters")):
+            self.browser.run("(s => { s.value = %d; s.dispatchEvent(new Event('change')); })(document.querySelector('#panel-modules select'))" % figure)
+            share = self.browser.run("modules[%d].%s / modules[0].%s" % (module, key, key))
+            box = "(m => { const r = document.querySelector('#panel-modules > svg:not(.off) rect[data-module=\"' + m + '\"]'); return r ? r.getBoundingClientRect().width : 0; })(%d)"
+            if share > 0.01:
+                self.assertAlmostEqual(self.browser.run(box % module) / self.browser.run(box % 0), share, delta=0.005)
+        layer = "#panel-modules > svg:not(.off) rect[data-layer]"
+        self.browser.click(*self.at(layer))
+        self.assertTrue(self.browser.run("$('row').open"))
+        self.clean()
+
+    def test_memory_and_runs_zoom(self):
+        self.open(self.page)
+        for view, chart, last in (("memoryView", "memory", "report.memory.timeline.length"), ("runsView", "runs", "latency.samples.length")):
+            self.at("#panel-%s svg .plot" % chart)
+            left, top, width, height = self.browser.run("(r => [r.left, r.top, r.width, r.height])(%s.plots[0].frame.getBoundingClientRect())" % view)
+            seen = "(v => [v.plots.map(p => p.frame.viewBox.baseVal.width / (p.data[1] - p.data[0])), [...v.plots[0].ticks.querySelectorAll('text')].map(t => t.textContent)])(%s)" % view
+            whole, labels = self.browser.run(seen)
+            self.assertEqual(set(whole), {1})
+            middle = top + height / 2
+            self.browser.drag(left + 0.25 * width, middle, left + 0.75 * width, middle)
+            part, fewer = self.browser.run(seen)
+            for share in part:  # of both plots of memory
+                self.assertAlmostEqual(share, 0.5, delta=0.02)
+            self.assertNotEqual(labels, fewer)
+            self.assertFalse(self.browser.run("$('row').open"))
+            x = left + width / 2
+            for count in (1, 2):
+                for kind in ("mousePressed", "mouseReleased"):
+                    self.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=middle, button="left", clickCount=count)
+            self.browser.settle()
+            self.assertEqual(self.browser.run(seen), [whole, labels])
+            said = self.hover(left + 0.3 * width, middle)
+            expected = int(0.3 * self.browser.run(last) + (0 if chart == "memory" else 0.5))
+            self.assertIn(("step %d" if chart == "memory" else "run %d:") % expected, said)
+        self.at("#panel-memory .alive")
+        left, top, width, height = self.browser.run("(r => [r.left, r.top, r.width, r.height])(memoryView.plots[1].frame.getBoundingClientRect())")
+        steps = self.browser.run("report.memory.timeline.length")
+        self.browser.click(left + width * 2.5 / steps, top + height - 2)
+        self.assertTrue(self.browser.run("document.querySelector('.alive').textContent").startswith("Alive at step 2"))
+        block = self.browser.run("document.querySelector('#panel-memory [data-block]').dataset.block")
+        said = self.hover(*self.at('#panel-memory [data-block="%s"]' % block))
+        self.assertIn(self.browser.run("blocks[%s].owner" % block), said)
+        self.assertIn("steps", said)
         self.clean()
 
     def test_hostile_names_stay_text(self):
@@ -184,13 +296,20 @@ class Page(unittest.TestCase):
         saved = self.browser.run("csvText()")
         self.assertIn('"\'=HYPERLINK(""x"");?[2J??"', saved)  # U+009B is one character here
         self.assertNotRegex(saved, r'(^|,)"?[=+@-]')
+        self.assertEqual(self.browser.run("document.querySelectorAll('#charts script, .picture foreignObject').length"), 0)
+        for chart in ("roofline", "modules"):  # names reach the pictures and their tips as text
+            marks = {"roofline": '[data-operator="0"]', "modules": '[data-module="0"]'}
+            self.assertTrue(self.hover(*self.at("#panel-%s %s" % (chart, marks[chart]))), chart)
+        self.assertEqual(self.browser.run("rowTip(layers[0])[0]"), self.browser.run("layers[0].name"))
         self.clean()
 
     def test_ten_thousand_nodes(self):
         self.open(self.long)
         self.assertEqual(self.browser.run("layers.length"), 10000)
         self.assertLess(self.browser.run("document.querySelectorAll('#table tr').length"), 100)
-        self.assertLess(self.browser.run("document.getElementsByTagName('*').length"), 3000)
+        pictures = self.browser.run("document.querySelectorAll('.picture *').length")
+        self.assertLess(pictures, 16000)
+        self.assertLess(self.browser.run("document.getElementsByTagName('*').length") - pictures, 3000)
         slow = self.browser.run("(() => { const t = performance.now(); %s('FLOPs'); return performance.now() - t; })()" % self.CLICK)
         self.assertLess(slow, 2000)
         self.type("name:tanh_9998")

@@ -12,7 +12,7 @@ import onnx_bytes as ob
 
 PRONY, SOURCE = "", ""
 DONE, FAILED, USAGE = 0, 1, 2
-CHARTS = ["layers", "types", "roofline", "memory", "latency", "modules", "graph"]
+CHARTS = ["layers", "types", "roofline", "memory", "latency", "runs", "modules", "graph"]
 HOSTILE = 'a/</script><script>throw 1</script>,"\'&\\{}$%#_^~\n;\xe9\u2028 -->'
 FORMULA = '=HYPERLINK("x");\x1b[2J\x7f\x9b'
 

@@ -1,5 +1,5 @@
 /* Bars that are elements, not pictures: the types and the layers that take most. Their text is text, on paper too, and
- * they need no chart library. */
+ * they have a choice of figures. */
 'use strict';
 
 /* A panel of its own below #views: heading, a line of what it shows, controls. */

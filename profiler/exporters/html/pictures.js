@@ -1,4 +1,4 @@
-/* Behaviour of the pictures that profiler/exporters/svg_*.c draw: the page contains them as SVG, and their elements name
+/* Behaviour of the pictures that profiler/exporters/svg/*.c draw: the page contains them as SVG, and their elements name
  * the report's row that they show (data-operator="7"). A tip follows the pointer, a click opens the row. */
 'use strict';
 const pictureRows = {

@@ -1,5 +1,5 @@
 /* Chooses the requested chart by name, and refuses one whose data the report lacks. */
-#include "profiler/exporters/report_svg.h"
+#include "profiler/exporters/svg/report_svg.h"
 
 #include <string.h>
 
@@ -76,17 +76,20 @@ prony_status prn_report_write_svg(const prony_report *r, const prony_write_optio
                     name);
 }
 
-prony_status prn_svg_page(prn_out *out, const prony_report *r, prony_error *error)
+/* The pictures that the page shows, each as a figure that html/pictures.js finds by its data-chart. */
+prony_status prn_report_write_pictures(const prony_report *r, const prony_write_options *options, prony_write_fn write,
+                                       void *user, prony_error *error)
 {
-    prony_status status = PRONY_OK;
-    out->in_page = true;
-    for (size_t i = 0; i < sizeof charts / sizeof charts[0] && status == PRONY_OK; i++) {
+    prn_out out;
+    (void)options;
+    prn_out_begin(&out, write, user, error);
+    out.in_page = true;
+    for (size_t i = 0; i < sizeof charts / sizeof charts[0]; i++) {
         if (!charts[i].on_page || charts[i].lacks(r)) continue;
-        prn_out_format(out, "<figure class=\"panel picture\" id=\"panel-%s\" data-chart=\"%s\">\n", charts[i].name,
+        prn_out_format(&out, "<figure class=\"panel picture\" id=\"panel-%s\" data-chart=\"%s\">\n", charts[i].name,
                        charts[i].name);
-        status = charts[i].draw(out, r, error);
-        prn_out_text(out, "</figure>\n");
+        PRN_TRY(charts[i].draw(&out, r, error));
+        prn_out_text(&out, "</figure>\n");
     }
-    out->in_page = false;
-    return status;
+    return prn_out_end(&out);
 }

@@ -1,7 +1,7 @@
 /* The module tree as an icicle, layers as its leaves: each part below its module, as wide as its share of the time (of
  * the FLOPs if nothing was measured). The page has such a picture for each figure, and enters a module by zooming.
  * Parts that are too many to draw stand together at the end of their module. */
-#include "profiler/exporters/report_svg.h"
+#include "profiler/exporters/svg/report_svg.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -65,7 +65,7 @@ static size_t module_around(const icicle *g, size_t i)
 }
 
 /* Sets weights and the least weight that is drawn. */
-static prony_status weigh(icicle *g, prony_error *error)
+static prony_status svg_modules_weigh(icicle *g, prony_error *error)
 {
     double *sorted = prn_calloc(g->count, sizeof *sorted);
     if (!sorted) return prn_no_memory(error);
@@ -119,7 +119,7 @@ static void draw_part(prn_out *out, const icicle *g, size_t i, size_t around, bo
                  &(prn_svg_mark){tip, module ? "module" : "layer", module ? i : i - r->module_count});
 }
 
-static bool is_drawn(const icicle *g, size_t i, size_t around)
+static bool svg_modules_is_drawn(const icicle *g, size_t i, size_t around)
 {
     const prony_report *r = g->report;
     const part *p = &g->parts[i];
@@ -170,7 +170,7 @@ static void draw_icicle(prn_out *out, icicle *g, bool heading)
     for (size_t i = 0; i < g->count; i++) {
         const size_t around = module_around(g, i);
         place_part(g, i, around);
-        if (!is_drawn(g, i, around)) continue;
+        if (!svg_modules_is_drawn(g, i, around)) continue;
         const uint32_t depth = i < r->module_count ? r->modules[i].depth : r->modules[around].depth + 1;
         if (depth > deepest) deepest = depth;
     }
@@ -183,16 +183,16 @@ static void draw_icicle(prn_out *out, icicle *g, bool heading)
     prn_out_text(out, "<g stroke=\"#ffffff\" stroke-width=\"0.5\">\n");
     for (size_t i = 0; i < g->count; i++) {
         const size_t around = module_around(g, i);
-        if (is_drawn(g, i, around)) draw_part(out, g, i, around, false);
+        if (svg_modules_is_drawn(g, i, around)) draw_part(out, g, i, around, false);
     }
     for (size_t i = 0; i < r->module_count; i++)
-        if (is_drawn(g, i, module_around(g, i))) draw_rest(out, g, i);
+        if (svg_modules_is_drawn(g, i, module_around(g, i))) draw_rest(out, g, i);
     prn_out_text(out, "</g>\n");
     prn_svg_plot_end(out);
     prn_out_text(out, "<g class=\"names\">\n");
     for (size_t i = 0; i < g->count; i++) {
         const size_t around = module_around(g, i);
-        if (is_drawn(g, i, around)) draw_part(out, g, i, around, true);
+        if (svg_modules_is_drawn(g, i, around)) draw_part(out, g, i, around, true);
     }
     prn_out_text(out, "</g>\n");
     prn_svg_end(out);
@@ -207,7 +207,7 @@ static prony_status draw_by(prn_out *out, const prony_report *r, figure by, bool
     if (status == PRONY_OK) {
         for (size_t i = 0; i < r->module_count; i++) g.by_path[i] = &r->modules[i];
         qsort(g.by_path, r->module_count, sizeof *g.by_path, by_path);
-        status = weigh(&g, error);
+        status = svg_modules_weigh(&g, error);
     }
     if (status == PRONY_OK) draw_icicle(out, &g, heading);
     prn_free(g.parts);

@@ -1,9 +1,9 @@
 /* The charts behind prn_report_write_svg, one file per kind. Each draws a whole picture; its `lacks` checks the needed
  * data before. */
-#ifndef PRN_PROFILER_EXPORTERS_REPORT_SVG_H
-#define PRN_PROFILER_EXPORTERS_REPORT_SVG_H
+#ifndef PRN_PROFILER_EXPORTERS_SVG_REPORT_SVG_H
+#define PRN_PROFILER_EXPORTERS_SVG_REPORT_SVG_H
 
-#include "profiler/exporters/svg.h"
+#include "profiler/exporters/svg/svg.h"
 #include "profiler/report/report.h"
 
 PRN_MUST_USE prony_status prn_svg_layers(prn_out *out, const prony_report *report, prony_error *error);
@@ -16,8 +16,5 @@ PRN_MUST_USE prony_status prn_svg_memory(prn_out *out, const prony_report *repor
 PRN_MUST_USE prony_status prn_svg_modules(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_graph(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_accuracy(prn_out *out, const prony_report *report, prony_error *error);
-
-/* Writes the pictures that the page shows, each as a figure that html/pictures.js finds by its data-chart. */
-PRN_MUST_USE prony_status prn_svg_page(prn_out *out, const prony_report *report, prony_error *error);
 
 #endif

@@ -1,9 +1,9 @@
 /* Positions for the labels of a chart. Labels do not overlap or leave the chart. Each label takes the nearest free
  * position to its point that hides least. Draw the most important label first. */
-#ifndef PRN_PROFILER_EXPORTERS_SVG_LABELS_H
-#define PRN_PROFILER_EXPORTERS_SVG_LABELS_H
+#ifndef PRN_PROFILER_EXPORTERS_SVG_SVG_LABELS_H
+#define PRN_PROFILER_EXPORTERS_SVG_SVG_LABELS_H
 
-#include "profiler/exporters/svg.h"
+#include "profiler/exporters/svg/svg.h"
 
 typedef struct prn_box {
     double left, top, right, bottom;

@@ -1,6 +1,6 @@
 /* Errors along the network: own and accumulated, over the output's range, on a logarithmic axis. An operator without
  * error is drawn on the lower edge. */
-#include "profiler/exporters/report_svg.h"
+#include "profiler/exporters/svg/report_svg.h"
 
 #include <math.h>
 

@@ -4,8 +4,8 @@
  * The HTML page contains the same pictures (prn_out.in_page) and adds behaviour: html/pictures.js finds the report's row
  * of an element by its data attribute, and html/page.css replaces the colours below by those of the theme.
  */
-#ifndef PRN_PROFILER_EXPORTERS_SVG_H
-#define PRN_PROFILER_EXPORTERS_SVG_H
+#ifndef PRN_PROFILER_EXPORTERS_SVG_SVG_H
+#define PRN_PROFILER_EXPORTERS_SVG_SVG_H
 
 #include "profiler/exporters/export_out.h"
 #include "profiler/text/number_text.h"

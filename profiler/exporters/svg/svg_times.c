@@ -1,5 +1,5 @@
 /* Charts over the time of the measurement: the latency of every run in order, and the use of the processors. */
-#include "profiler/exporters/report_svg.h"
+#include "profiler/exporters/svg/report_svg.h"
 
 #include <math.h>
 

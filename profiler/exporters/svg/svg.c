@@ -1,5 +1,5 @@
 /* Drawing primitives of the SVG charts. */
-#include "profiler/exporters/svg.h"
+#include "profiler/exporters/svg/svg.h"
 
 #include "profiler/text/utf8.h"
 

@@ -1,6 +1,6 @@
 /* Memory over one run: live bytes of the arena per step, and below it the arena's map, where each buffer is a rectangle
  * from its first to its last step and from its first to its last byte. The map needs the events (record_memory). */
-#include "profiler/exporters/report_svg.h"
+#include "profiler/exporters/svg/report_svg.h"
 
 #include <string.h>
 

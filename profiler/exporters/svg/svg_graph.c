@@ -3,7 +3,7 @@
  * left out. Linear in layers and edges but for the sort of each row.
  */
 #include "profiler/exporters/nested_lines.h"
-#include "profiler/exporters/report_svg.h"
+#include "profiler/exporters/svg/report_svg.h"
 #include "profiler/exporters/color_map.h"
 
 #include <math.h>

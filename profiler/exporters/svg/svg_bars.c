@@ -1,6 +1,6 @@
 /* Charts made of bars: the layers that take longest, the operator types with time beside FLOPs, the histogram of
  * latencies. */
-#include "profiler/exporters/report_svg.h"
+#include "profiler/exporters/svg/report_svg.h"
 #include "profiler/exporters/color_map.h"
 #include "profiler/report/type_summary.h"
 #include "profiler/text/short_names.h"

@@ -1,6 +1,6 @@
 /* Implements svg_labels.h. Candidates lie in rings around the spot; those that overlap a label are dropped. Hidden
  * spots and distance decide among the rest. Cost: labels x candidates x (labels + spots). */
-#include "profiler/exporters/svg_labels.h"
+#include "profiler/exporters/svg/svg_labels.h"
 
 #include "profiler/text/utf8.h"
 

@@ -1,8 +1,8 @@
 /* The roofline: each operator's rate over its arithmetic intensity, below the machine's roofs. Operators without FLOPs
  * cannot be drawn on logarithmic axes and are counted in the note. Labels never overlap: first the roofs', then those
  * of the slowest operators, as many as fit. */
-#include "profiler/exporters/report_svg.h"
-#include "profiler/exporters/svg_labels.h"
+#include "profiler/exporters/svg/report_svg.h"
+#include "profiler/exporters/svg/svg_labels.h"
 #include "profiler/report/type_summary.h"
 
 #include <math.h>
