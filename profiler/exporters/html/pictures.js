@@ -9,15 +9,16 @@ const pictureRows = {
 
 /* Everything that the tip of a row says, in every picture; the first line is the heading. */
 function rowTip(row) {
-  const own = row.error && row.error.own;
+  const own = row.error && row.error.own,
+    executed = row.flops > 0 ? (row.executed_flops ?? row.flops) / row.flops : 1; /* pictures show what kernels execute */
   return [
     row.name || row.op,
     [row.op || row.type, row.kernel].filter(Boolean).join(', '),
     row.time > 0 && rowTime(row) + (known(row.share) ? ', ' + percent(row.share) : '') + (row.bound ? ', bound by ' + row.bound : ''),
-    row.rate > 0 && known(row.arithmetic_intensity) &&
-      si(row.rate) + 'FLOP/s at ' + si(row.arithmetic_intensity) + ' FLOP/B' +
+    row.rate > 0 &&
+      known(row.arithmetic_intensity) &&
+      si(row.rate * executed) + 'FLOP/s at ' + si(row.arithmetic_intensity * executed) + ' FLOP/B' +
         (known(row.percent_of_roof) ? ', ' + row.percent_of_roof.toFixed(0) + ' % of the roof' : ''),
-    !known(row.arithmetic_intensity) && row.flops > 0 && si(row.flops) + ' FLOPs, ' + si(row.parameters) + ' parameters',
     own && 'own error ' + errorText(own) + ', ' + decibelText(own),
     own && row.error.accumulated && 'accumulated ' + errorText(row.error.accumulated) + ', ' + decibelText(row.error.accumulated),
   ];
@@ -25,6 +26,8 @@ function rowTip(row) {
 
 const tipBox = h('div', { class: 'tip', hidden: '' });
 document.body.append(tipBox);
+/* A finger's tip stays until the next touch elsewhere. */
+document.addEventListener('pointerdown', event => event.target.closest('.picture') || showTip(event, null));
 /* Shows lines beside the pointer, inside of the window; none: hides the tip. */
 function showTip(event, lines) {
   const shown = (lines || []).filter(Boolean);
@@ -62,17 +65,18 @@ function picture(chart, section, { controls = [], wide = false, hover, pick } = 
   box.classList.toggle('wide', wide);
   box.querySelector('.head').append(...controls);
   $(section).append(box);
-  box.addEventListener('pointermove', event => {
+  const tell = event => {
     const found = rowOf(event.target),
-      title = event.target.querySelector('title');
+      title = [...event.target.children].find(child => child.tagName === 'title');
     if (title) {
       event.target.setAttribute('aria-label', title.textContent); /* instead of the browser's own late tip */
       title.remove();
     }
     const said = event.target.getAttribute('aria-label');
-    showTip(event, (hover && hover(event, found)) || (found ? rowTip(found.row) : event.target !== svg && said ? said.split('\n') : null));
-  });
-  box.addEventListener('pointerleave', event => showTip(event, null));
+    showTip(event, (hover && hover(event, found)) || (found ? rowTip(found.row) : event.target.tagName !== 'svg' && said ? said.split('\n') : null));
+  };
+  for (const kind of ['pointermove', 'pointerdown']) box.addEventListener(kind, tell);
+  box.addEventListener('pointerleave', event => event.pointerType === 'mouse' && showTip(event, null));
   for (const key of box.querySelectorAll('.key')) {
     for (const [name, value] of Object.entries({ tabindex: 0, role: 'button', 'aria-pressed': true })) key.setAttribute(name, value);
     key.addEventListener('keydown', event => event.key === 'Enter' && toggleGroup(box, key));

@@ -62,7 +62,15 @@ function modulesPicture() {
   const found = picture('modules', 'charts', {
     wide: true,
     controls: [by, up],
-    hover: (event, part) => part && part.key !== 'rest' && [...rowTip(part.row), si(part.row.flops) + ' FLOPs, ' + si(part.row.parameters) + ' parameters'],
+    hover: (event, part) => {
+      if (!part || part.key === 'rest') return null;
+      const [key, format] = figures[shown];
+      return [
+        ...rowTip(part.row),
+        format(part.row[key]) + ', ' + percent(part.row[key] / top[key]) + ' of what is shown',
+        si(part.row.flops) + ' FLOPs, ' + si(part.row.parameters) + ' parameters',
+      ];
+    },
     pick: (event, part) => {
       if (!part) return;
       if (part.key === 'module') show(part.row, shown);
@@ -76,7 +84,7 @@ function modulesPicture() {
   });
   if (!found) return;
   const { box, note } = found;
-  views = [...box.querySelectorAll('.picture > svg')].map(svg => ({ svg, zoom: zoomable(svg, false) }));
+  views = [...box.querySelectorAll('.picture > svg')].map(svg => ({ svg, zoom: zoomable(svg, { drags: false }) }));
   modulesView = { show, views, top: () => top };
   show(top, 0);
 }

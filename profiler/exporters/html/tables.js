@@ -508,5 +508,5 @@ picture('latency', 'charts');
 modulesPicture();
 memoryPicture();
 runsPicture();
-picture('cores', 'charts', { wide: true });
+coresPicture();
 $('pictures').remove();

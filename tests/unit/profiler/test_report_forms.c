@@ -92,7 +92,8 @@ static void test_what_is_said(void **state)
            (const char *const[]){"No roofs: run `prony machine` once", "arithmetic intensity", NULL});
     expect(&r, PRONY_FORMAT_SVG, "memory", &s, (const char *const[]){"/maxpool/MaxPool (activation)", NULL});
     expect(&r, PRONY_FORMAT_SVG, "cores", &s,
-           (const char *const[]){"cpu3\n12.5 % busy, 250 ms - 500 ms", "fill-opacity=\"0.18\"", NULL});
+           (const char *const[]){"cpu3: busy 6.2 % of the time", "<path fill-opacity=\"0.12\"",
+                                 "<path fill-opacity=\"1.00\"", NULL});
     expect(&r, PRONY_FORMAT_SVG, "runs", &s, (const char *const[]){"Latency over the runs", "h0", NULL});
     expect(&r, PRONY_FORMAT_HTML, NULL, &s,
            (const char *const[]){"prony.report/1", "resnet-sample", "Content-Security-Policy", NULL});
