@@ -215,8 +215,8 @@ static prony_status parse_list(prony_value *out, const char *text, const prony_s
     else if (!rest || *literal_skip(rest))
         status = literal_refuse(text, out->dtype, error);
     else if (!fit_list(&own, shape, &l))
-        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list is %s, wanted %s", prn_shape_text(&l.shape, got),
-                          prn_shape_text(shape, want));
+        status = prn_fail(error, PRONY_SHAPE_MISMATCH, "the list has shape %s, wanted %s",
+                          prn_shape_text(&l.shape, got), prn_shape_text(shape, want));
     if (status == PRONY_OK)
         status = l.texts ? prn_literal_text_tensor(out, &texts, &own, error)
                          : prn_owned_tensor(out, out->dtype, &own, 0, error);

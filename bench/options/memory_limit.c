@@ -43,7 +43,7 @@ int check_memory_limit(const options *o, const char *who, const char *text)
 {
     uint64_t bytes;
     if (strcmp(text, "none") == 0 || parse_bytes(text, &bytes)) return 0;
-    return usage(o, "%s needs a size such as 2GiB, or none, got '%s'", who, text);
+    return usage(o, "%s needs a size with KiB, MiB or GiB, such as 2GiB, or none, got '%s'", who, text);
 }
 
 uint64_t given_memory_limit(const options *o)

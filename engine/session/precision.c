@@ -45,8 +45,8 @@ static prony_status precision_refuse(const char *name, prony_error *error)
     for (int i = 0; i < NAMES && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
     return prn_fail(error, PRONY_UNSUPPORTED,
-                    "precision '%.40s' is not built; this version has %s and %s; this processor accelerates %s", name,
-                    list, codes, faster_here());
+                    "unknown precision '%.40s'; this version has %s and %s; this processor accelerates %s", name, list,
+                    codes, faster_here());
 }
 
 prony_status prn_precision_check(const prony_model *model, const char *name, prony_error *error)

@@ -45,7 +45,8 @@ prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *me
     snprintf(key, sizeof key, "%.*s", (int)length, text);
     *out = (prony_threshold){.metric = find_metric(metrics, key)};
     if (!out->metric)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": unknown metric \"%s\"", text, key);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "threshold \"%.100s\": unknown metric \"%s\"; prony metrics MODEL lists them", text, key);
     if (out->metric->direction == PRONY_NO_DIRECTION)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "threshold \"%.100s\": metric %s has no better or worse direction, so it takes no threshold",

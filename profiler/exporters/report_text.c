@@ -380,7 +380,7 @@ static void put_latency(prn_text *text, const prony_report *r, bool all)
     char note[200];
     char warmup[64] = "";
     if (r->config.warmup_runs >= 0)
-        snprintf(warmup, sizeof warmup, " after %" PRId64 " warm-up run%s%s", r->config.warmup_runs,
+        snprintf(warmup, sizeof warmup, ", %" PRId64 " warm-up run%s%s", r->config.warmup_runs,
                  r->config.warmup_runs == 1 ? "" : "s", r->warmup_detected ? " (detected)" : "");
     snprintf(note, sizeof note, "%" PRIu64 " runs%s%s%.80s", t->count, warmup, r->stop_reason ? "; stopped: " : "",
              r->stop_reason ? r->stop_reason : "");

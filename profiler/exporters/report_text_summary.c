@@ -108,8 +108,9 @@ static prony_status say_inside(const prony_report *r, char *out, prony_error *er
     size_t used = (size_t)snprintf(out, SENTENCE_BYTES, "Inside %s, %s (%.40s) takes most: %s %% of the whole", around,
                                    name, n->op, prn_number_percent(percent, share));
     if (n->executed)
-        used += (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", executed %s time%s a run",
-                                 prn_number_grouped(times, n->executions), n->executions == 1 ? "" : "s");
+        used += n->executions == 1 ? (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", executed once per run")
+                                   : (size_t)snprintf(out + used, SENTENCE_BYTES - used, ", executed %s times per run",
+                                                      prn_number_grouped(times, n->executions));
     snprintf(out + used, SENTENCE_BYTES - used, ".");
     return PRONY_OK;
 }

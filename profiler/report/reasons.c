@@ -109,7 +109,8 @@ static void find_detours(found *f, const prony_operator_row *row)
     }
     if (row->kernel && strstr(row->kernel, "_half_"))
         reasons_add(f, "conversion", "converts half-precision operands to float32, and the result back, in every run");
-    if (row->backend && strcmp(row->backend, "reference") == 0)
+    const bool control = reasons_is_op(row, "If") || reasons_is_op(row, "Loop") || reasons_is_op(row, "Scan");
+    if (row->backend && strcmp(row->backend, "reference") == 0 && !control) /* their time is their subgraphs' */
         reasons_add(f, "reference kernel", "plain C: no vector kernel supports this node");
 }
 

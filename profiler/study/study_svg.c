@@ -147,9 +147,10 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
     prn_axis x = {1 - 0.05 * most, most + 0.05 * most, LEFT, RIGHT, false, false},
              y = {0, highest, BOTTOM, TOP, false, false};
     char note[240];
-    snprintf(note, sizeof note,
-             "%.80s, %s scaling; medians with 95 %% intervals; grey: baseline again, beyond the quota; data: %s",
-             prn_report_title(s->manifest), s->weak ? "weak" : "strong", s->quality.verdict);
+    snprintf(
+        note, sizeof note,
+        "%.80s, %s scaling; medians with 95 %% intervals; grey: baseline again, or beyond the quota; data quality: %s",
+        prn_report_title(s->manifest), s->weak ? "weak" : "strong", s->quality.verdict);
     prn_svg_begin(out, WIDTH, HEIGHT, efficiency ? "Efficiency" : "Speed-up", note);
     prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_fixed, "threads (intra-op x inter-op)");
     prn_svg_axis_y(out, &y, LEFT, RIGHT, efficiency ? prn_tick_percent : tick_fixed,

@@ -126,7 +126,7 @@ class BenchMachineTest(unittest.TestCase):
             report = json.load(file)
         model = report["totals"]["flops"] / report["latency_ns"]["mean"]
         executed = report["totals"].get("executed_flops", report["totals"]["flops"]) / report["latency_ns"]["mean"]
-        self.assertIn("Kernels execute %.1f of the" % executed, out)
+        self.assertIn("Kernels execute %.1f GFLOP/s" % executed, out)
         shown = float(re.search(r"model FLOPs ([0-9.]+) GFLOP/s", out).group(1))
         self.assertAlmostEqual(shown, model, delta=1e-3 * model)
         self.assertEqual("(%.1f by the model's FLOPs)" % model in out, abs(model - executed) > 0.005 * model, out)

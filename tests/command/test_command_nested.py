@@ -240,7 +240,7 @@ class Page(command_case.CommandTest):
             self.assertIn("0 of 1", run_js("$('shown').textContent"))
             run_js("[...document.querySelectorAll('#table tr.nested:not(.heading)')].at(-1).click()")
             body = run_js("$('row-body').innerText")
-            self.assertIn("7 times a run", body)
+            self.assertIn("7 times per run", body)
             self.assertIn("/dec/Outer > then_branch > /dec/Loop > body > /dec/body/Inner > else_branch", body)
             run_js("$('row').close()")
             self.type("")

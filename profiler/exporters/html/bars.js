@@ -86,7 +86,7 @@ function typeBars() {
     'types',
     stamped ? 'Time and FLOPs by type' : 'FLOPs by type',
     stamped
-      ? "Share of the operators' time beside share of the FLOPs: where they part, the time is not spent on arithmetic"
+      ? "Share of the time beside share of the FLOPs: a type with much time and few FLOPs does little arithmetic"
       : 'Share of the FLOPs',
     stamped ? [key('time', 'var(--time)'), key('FLOPs', 'var(--accent)')] : [],
     h('div', { class: 'bars', id: 'bars-types' }, all.map(line).map(barRow)),
@@ -120,11 +120,11 @@ function layerBars() {
     const add = list => list.reduce((total, l) => total + l[key], 0),
       sum = add(ranked);
     note.textContent = rows.length
-      ? 'These ' +
-        rows.length +
-        ' are ' +
+      ? 'The ' +
+        plural(rows.length, 'layer') +
+        ' shown have ' +
         percent(add(rows) / sum) +
-        ' of all ' +
+        ' of the ' +
         by.selectedOptions[0].textContent +
         (ranked.length > rows.length ? '; ' + grouped(ranked.length - rows.length) + ' more layers have the rest' : '') +
         '. Coloured by operator type'

@@ -338,7 +338,7 @@ function graphPanel() {
     (nodes.length < shownLayers
       ? plural(shownLayers, 'layer') + ' in ' + plural(nodes.length, 'node') + ', modules as one node each'
       : plural(nodes.length, 'layer')) +
-    ', read from top to bottom, column by column; the stronger the colour, the more it takes';
+    ', from top to bottom, column by column; a stronger colour means a larger share';
   const shownLayers = layers.filter(l => !l.folded).length;
   const detail = chooser(
     'Detail',
@@ -436,7 +436,7 @@ function graphPanel() {
   const hottest = h(
     'button',
     { type: 'button', title: 'The next most expensive node', click: () => step(1) },
-    'next hottest',
+    'next most expensive',
   );
   const { box: panel, note } = viewPanel(
     'graph',

@@ -280,7 +280,7 @@ function roofShare() {
     rate = executedRate(),
     model = report.throughput && report.throughput.flops_per_second;
   return [
-    'that kernels execute',
+    'executed by kernels',
     roof && roof.peak && rate && percent(rate / roof.peak) + " of the machine's peak" + (report.roof.busy ? ', measured on a busy machine' : ''),
     Math.abs(rate - model) > 0.005 * model && si(model) + "FLOP/s by the model's FLOPs",
   ]
@@ -330,7 +330,8 @@ function findings() {
       half +
         ' of ' +
         plural(layers.length, 'layer') +
-        ' take half of the ' +
+        (half === 1 ? ' takes' : ' take') +
+        ' half of the ' +
         what +
         '; the first is ' +
         (sorted[0].name || sorted[0].op) +
@@ -354,7 +355,7 @@ function findings() {
           ') takes most, ' +
           percent(value(most)) +
           ' of the whole' +
-          (known(most.executions) ? ', executed ' + plural(most.executions, 'time') + ' a run' : '') +
+          (known(most.executions) ? ', executed ' + (most.executions === 1 ? 'once' : plural(most.executions, 'time')) + ' per run' : '') +
           '.',
       );
   }

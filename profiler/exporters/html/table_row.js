@@ -28,7 +28,7 @@ function rowDetails(level, row) {
   put('type', row.op || row.type);
   if (row.nested) put('inside', row.path);
   if (row.nested && known(row.executions))
-    put('executed', plural(row.executions, 'time') + ' a run' + (row.executions > 1 ? '; the values cover all executions' : ''));
+    put('executed', plural(row.executions, 'time') + ' per run' + (row.executions > 1 ? '; the values cover all executions' : ''));
   if (row.stopped) put('cancelled', 'the cancelled run stopped inside it');
   if (row.time_ns && row.time_ns.mean !== undefined && row.executions !== 0)
     put(

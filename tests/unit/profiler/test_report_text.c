@@ -136,7 +136,7 @@ static void test_what_is_said(void **state)
                                         "opset 17",
                                         "349,288,960   349.3 M",
                                         "579.2 KiB",
-                                        "70 runs after 12 warm-up runs (detected); stopped: median known to 1 %",
+                                        "70 runs, 12 warm-up runs (detected); stopped: median known to 1 %",
                                         "median                      4.805 ms",
                                         "4.797 - 4.813 ms",
                                         "ms ?",
