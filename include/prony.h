@@ -60,7 +60,7 @@ extern "C" {
 
 /* ---- what is running ---- */
 
-/* The monotonic clock that all times are of, ns. */
+/* The present time of the monotonic clock, ns. All times of the library are on this clock. */
 PRONY_API int64_t prony_now_ns(void);
 
 /* Version of the library that is running, "MAJOR.MINOR.PATCH". */
@@ -71,10 +71,10 @@ typedef struct prony_build {
     const char *version;
     const char *git_commit; /* "" if it was not built from a repository */
     const char *compiler, *compiler_flags;
-    const char *isa;       /* that kernels use here: "amx", "avx512", "avx2", "scalar" */
+    const char *isa;       /* instruction set of the kernels: "amx", "avx512", "avx2", "scalar" */
     const char *libraries; /* "onednn 2.6.3, openblas 0.3.21" */
-    const char *isa_names; /* "scalar, avx2, avx512, amx": what PRONY_MAX_ISA in the environment may name, to use no
-                               more than it */
+    const char *isa_names; /* "scalar, avx2, avx512, amx": valid values of the environment variable PRONY_MAX_ISA,
+                               which limits the instruction set */
     const char *left_out;  /* libraries that the build did without and why, separated by "; "; "": none */
 } prony_build;
 /* Version, compiler, instruction set and libraries of the running library. Thread-safe. */
@@ -87,13 +87,14 @@ PRONY_API void prony_heap_hook_install(uint64_t (*count)(void));
 /* ---- memory ---- */
 
 /* Bounds what Prony's own code holds on the heap of this process, all models, sessions and reports together; 0: no
- * bound. A model's and a session's options bound those alone. A request that does not fit is refused with PRONY_LIMIT; the
- * message names who asked, for how much, and the limit. Mapped files do not count, nor does what libraries take for
+ * bound. A model's and a session's options bound those alone. A request that does not fit is refused with PRONY_LIMIT;
+ * the message names who asked, for how much, and the limit. Mapped files do not count, nor does what libraries take for
  * themselves. Thread-safe; bytes that are held already stay. */
 PRONY_API void prony_memory_set_limit(uint64_t bytes);
 /* Heap bytes that Prony's own code holds now. Thread-safe. */
 PRONY_API uint64_t prony_memory_in_use(void);
-/* Bytes that this process can still get: the least of the machine's available memory and of what each control group around the process leaves, pages of files that can be given up included. 0: not known. */
+/* Bytes that this process can still allocate: the minimum of the machine's available memory and the rest of each
+ * control group's limit. Cached file pages count as available. 0: not known. */
 PRONY_API uint64_t prony_memory_available(void);
 
 /* Ends the worker threads that runs of the calling thread started, waits for them, and frees their memory. A thread's
@@ -148,10 +149,10 @@ typedef struct prony_model_options {
 } prony_model_options;
 #define PRONY_MODEL_OPTIONS_INIT PRONY_INIT(prony_model_options)
 
-/* Maps and checks the file; weights are borrowed from the map. A file that another program shortens while it is mapped ends the process with SIGBUS when the lost part is read, and one that is written to changes the weights: replace
- * model files by rename, or set `copy`. A file that is no longer what was loaded (size, time of modification) is
- * PRONY_IO_ERROR when a session plans, and between the runs of a profile. Operators that cannot run are no error here
- * (prony_inspect names them); prony_session_create refuses them. */
+/* Maps and checks the file; weights are borrowed from the map. Do not write to a mapped file: replace it by rename, or
+ * set `copy`. A write changes the weights; a read beyond the end of a shortened file ends the process (SIGBUS). If size
+ * or time of modification changed since loading, planning and profiling fail with PRONY_IO_ERROR. A model with
+ * operators that cannot run loads all the same: prony_inspect names them, and prony_session_create refuses them. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_load(prony_model **out, const char *path,
                                                        const prony_model_options *options, prony_error *error);
 /* As above from memory that must outlive the model. External data is refused. `name` appears in messages. */
@@ -180,7 +181,7 @@ PRONY_API const prony_value_info *prony_model_input(const prony_model *model, si
 PRONY_API const prony_value_info *prony_model_output(const prony_model *model, size_t index);
 /* Inputs that need not be given: the initializer of the same name is their default (from IR version 4 on; before,
  * initializers had to be listed as inputs). The functions above do not list them. A session that is
- * given one is planned with it as an input; one that is not has the constant. */
+ * given a value for it is planned with it as an input; other sessions use the constant. */
 PRONY_API size_t prony_model_optional_input_count(const prony_model *model);
 /* Optional input `index`, in the file's order. Borrowed from the model; NULL: no such index. */
 PRONY_API const prony_value_info *prony_model_optional_input(const prony_model *model, size_t index);
@@ -188,23 +189,23 @@ PRONY_API const prony_value_info *prony_model_optional_input(const prony_model *
 /* A submodel: the nodes that the tensors `to` need, down to the tensors `from`. */
 typedef struct prony_submodel {
     size_t struct_size;
-    const char *const *from; /* become inputs, besides the model's own that are still needed; none: those alone */
+    const char *const *from; /* become inputs, beside the model's inputs that it needs; empty: the latter alone */
     size_t from_count;
     const char *const *to; /* become outputs; none: the model's */
     size_t to_count;
-    /* Types and shapes of the tensors `from`, in their order, as a run had them; NULL: what the file declares, else
-     * what follows from the input shapes that `options` give (NULL: defaults). */
+    /* Types and shapes of the tensors `from`, in their order, from a run. NULL: as declared in the file, or else
+     * inferred from the input shapes of `options` (NULL: defaults). */
     const prony_value *const *values;
     const struct prony_session_options *options;
 } prony_submodel;
 #define PRONY_SUBMODEL_INIT PRONY_INIT(prony_submodel)
 
-/* The submodel as a model of its own. Names that the graph has not (those inside of subgraphs and functions among them),
- * constants, a `to` that no node makes, a `from` that no node of it reads and sequences as `from` are
- * PRONY_INVALID_ARGUMENT; weights of 2 GiB or more, and external data of a subgraph, PRONY_UNSUPPORTED. */
+/* Makes the submodel a model. PRONY_INVALID_ARGUMENT: a name is unknown in the main graph, or a constant; no node makes
+ * a `to`; no node of the submodel reads a `from`; a `from` is a sequence. PRONY_UNSUPPORTED: weights of 2 GiB or more,
+ * or external data in a subgraph. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_extract(prony_model **out, prony_model *model,
                                                           const prony_submodel *submodel, prony_error *error);
-/* As an ONNX file, complete in itself: to a temporary name, then renamed. */
+/* Saves the submodel as a complete ONNX file, by way of a temporary name. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_extract_save(prony_model *model, const prony_submodel *submodel,
                                                                const char *path, prony_error *error);
 
@@ -212,8 +213,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_extract_save(prony_model *mode
 
 typedef struct prony_session prony_session;
 
-/* The name is a free dimension's symbol; "INPUT.AXIS" (axes from 0), with which those without a symbol are named; or
- * "*", for every free dimension that nothing else says anything of. */
+/* The name is a free dimension's symbol; "INPUT.AXIS" (axes from 0) for a dimension without a symbol; or "*" for every
+ * free dimension not set otherwise. */
 typedef struct prony_dim {
     const char *name;
     int64_t value;
@@ -224,18 +225,17 @@ typedef struct prony_named_shape {
     prony_shape shape;
 } prony_named_shape;
 
-/* Threads that several sessions share, so that many sessions on few cores do not make many threads: each session's
- * caller works itself, and the pool's threads help any session that has work. Outputs do not depend on it.
- * Thread-safe. */
+/* Threads that several sessions share, so that many sessions on few cores need few threads. Each session's caller
+ * works, and the pool's threads help any session with work. Outputs do not depend on it. Thread-safe. */
 typedef struct prony_thread_pool prony_thread_pool;
 
-/* Starts `threads` threads (0: one less than there are cores to use, as callers work too), or as many of them as can be
- * had. They take the affinity mask of the calling thread. The caller owns *out. */
+/* Starts `threads` threads (0: one less than the usable cores, as callers work too), or fewer if the system creates no
+ * more. They take the affinity mask of the calling thread. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_thread_pool_create(prony_thread_pool **out, int threads,
                                                                prony_error *error);
 /* The threads end when the last session that uses them is released as well. */
 PRONY_API void prony_thread_pool_release(prony_thread_pool *pool);
-/* Threads that it has. */
+/* Number of its threads. */
 PRONY_API int prony_thread_pool_threads(const prony_thread_pool *pool);
 
 /* For inter_op_threads: as many workers as the plan gains from, which may be one. */
@@ -244,9 +244,9 @@ PRONY_API int prony_thread_pool_threads(const prony_thread_pool *pool);
 typedef enum prony_free_dims {
     /* 1, or the least extent for which the model's first windows and tree ensembles fit. */
     PRONY_FREE_ONE,
-    /* The same for a batch: an input's first dimension unless its name says otherwise, or any that is called so. Else
-     * what the model tells (features of tree ensembles, metadata, declared shapes of other tensors). Else
-     * PRONY_NEEDS_DIMENSION. */
+    /* The same for a batch: an input's first dimension unless its name says otherwise, or any dimension named batch.
+     * Other dimensions get the size in the model: features of tree ensembles, metadata, declared shapes of other
+     * tensors. Without one: PRONY_NEEDS_DIMENSION. */
     PRONY_FREE_ASK
 } prony_free_dims;
 
@@ -287,17 +287,17 @@ typedef struct prony_session_options {
                                     model's */
     bool no_work_stealing;       /* workers that have nothing to do leave the operators of others alone */
     prony_thread_pool
-        *thread_pool; /* NULL: threads of the session's own. Otherwise the pool's help, as many as are asked for
-                                 above and free; the session keeps them, the pool may be released before */
+        *thread_pool; /* NULL: the session has its own threads. Otherwise up to intra_op_threads free threads of the
+                                 pool help; the session keeps the pool's threads after the pool's release */
     prony_free_dims free_dims;
-    /* Free dimensions that change from run to run, by name ("*" is invalid), and the largest extent of each, from 1. The
-     * model is bound and planned once, for the largest extents, where the model lets it
-     * (docs/guides/changing_dimensions.md); the memory for them is taken then. Runs with other extents up to those bind,
-     * rewrite and plan nothing; larger ones are PRONY_OUT_OF_RANGE. The bits are those of a session of its own for each
-     * extent, but for last places where a kernel is chosen by what stands beside it in memory. */
+    /* Free dimensions that change from run to run, by name ("*" is invalid), and the largest size of each, from 1. If
+     * the model allows it (docs/guides/changing_dimensions.md), it is bound and planned once, for the largest sizes,
+     * with the memory for them. Runs with smaller sizes bind, rewrite and plan nothing; larger sizes are
+     * PRONY_OUT_OF_RANGE. The bits equal those of a separate session for each size, except for last places where the
+     * memory plan decides the kernel. */
     const prony_dim *max_dims;
     size_t max_dim_count;
-    prony_tune tune; /* nothing is with "fp32-strict", nor for max_dims */
+    prony_tune tune; /* no effect with "fp32-strict" or max_dims */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT PRONY_INIT(prony_session_options)
 
@@ -306,14 +306,15 @@ typedef struct prony_free_dim {
     const char *name;  /* as prony_dim takes it */
     const char *input; /* the first that has it */
     int axis;
-    int64_t value; /* what it becomes; -1: nothing tells */
-    const char *
-        reason; /* "given", "batch", "tree features", "window size", "metadata imgsz", "declared shapes", "nothing reads it"; "" where nothing
-                           tells, or it is simply 1 */
-    int64_t example; /* where nothing tells: together with the others' a value for which the shapes fit; -1: none was
+    int64_t value; /* its size; -1: nothing fixes it */
+    /* "given", "batch", "tree features", "window size", "metadata imgsz", "declared shapes" or "nothing reads it"; "":
+     * nothing fixes it, or it is 1 without a reason */
+    const char *reason;
+    int64_t example; /* if nothing fixes it: a value that fits, together with the examples of the others; -1: not
                            found */
 } prony_free_dim;
-/* Lists the model's free dimensions and their values by `options` (NULL: PRONY_FREE_ASK). For a dimension without a value, shapes are inferred for some usual sizes to find an example. *rows receives *count rows. Released by prony_rows_release. */
+/* Lists the model's free dimensions and their values by `options` (NULL: PRONY_FREE_ASK). For a dimension without a
+ * value it tries usual sizes to find an example. *rows receives *count rows, which prony_rows_release frees. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_free_dims(prony_free_dim **rows, size_t *count, prony_model *model,
                                                             const prony_session_options *options, prony_error *error);
 
@@ -331,24 +332,22 @@ typedef struct prony_preparations {
 } prony_preparations;
 /* Counts of the work done before runs, since the session was created. */
 PRONY_API prony_preparations prony_session_preparations(const prony_session *session);
-/* Threads that an operator may use: what `auto` came to, of the plan at hand. */
+/* Threads that an operator may use, in the present plan (the result of `auto`). */
 PRONY_API int prony_session_threads(const prony_session *session);
-/* Workers that run operators side by side, of the plan at hand: 1 before there is one. */
+/* Workers that run operators side by side, in the present plan; 1 before the first plan. */
 PRONY_API int prony_session_workers(const prony_session *session);
 
-/* PRONY_OK if `list` is a core list ("0-3,8": numbers below 4096 and ascending ranges), whatever processors there
- * are. */
+/* PRONY_OK if `list` is a core list ("0-3,8": numbers below 4096 and ascending ranges), on any machine. */
 PRONY_API PRONY_MUST_USE prony_status prony_affinity_check(const char *list, prony_error *error);
-/* Processors that the session's threads are pinned to, "0,2,1,3": thread i (0 is the one that calls) has the i-th. One
- * processor of each core comes first, NUMA node after NUMA node, then their siblings. With more threads than processors, each may use all of them. NULL: masks are left alone. The calling thread is pinned while a run lasts, and
- * has its own mask again when the call returns. *failure (may be NULL): what of the list could not be had (processors
- * that do not exist or are not allowed are left out) or which thread the system did not pin; the session runs
- * nevertheless. NULL: nothing. Borrowed until the next run. */
+/* Processors of the session's threads, "0,2,1,3": thread i (0: the caller) is pinned to the i-th one. One processor of
+ * each core comes first, NUMA node after NUMA node, then their siblings. With more threads than processors, each may
+ * use all of them. NULL: no pinning. The calling thread is pinned during a run, and has its own mask again afterwards.
+ * *failure (may be NULL): processors of the list that do not exist or are not allowed, or the thread that the system
+ * did not pin; NULL: no failure. The session runs in each case. Borrowed until the next run. */
 PRONY_API const char *prony_session_affinity(const prony_session *session, const char **failure);
-/* Pins the calling thread until prony_session_unpin, which the same thread calls: the runs between cost no system call
- * for it. Without it each run of a session with an affinity list makes three. prony_session_profile does this by
- * itself. A session pins one thread at a time (PRONY_INVALID_ARGUMENT); another thread than that may not release it
- * meanwhile. */
+/* Pins the calling thread until the same thread calls prony_session_unpin. The runs between need no system call for
+ * pinning; otherwise each run of a session with an affinity list makes three. prony_session_profile pins by itself. A
+ * session pins one thread at a time (PRONY_INVALID_ARGUMENT), and no other thread may release the session meanwhile. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_pin(prony_session *session, prony_error *error);
 /* Gives the calling thread the affinity mask that it had before prony_session_pin. */
 PRONY_API void prony_session_unpin(prony_session *session);
@@ -357,7 +356,7 @@ PRONY_API void prony_session_unpin(prony_session *session);
  * in a bounded cache) at the next run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_set_input(prony_session *session, const char *name,
                                                               const prony_value *value, prony_error *error);
-/* Forgets what was set or bound: an optional input has its default again, any other one must be given before the next
+/* Forgets the value of an input: an optional input has its default again; another one needs a value before the next
  * run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_reset_input(prony_session *session, const char *name,
                                                                 prony_error *error);
@@ -366,11 +365,12 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_reset_input(prony_session *s
  * numbers only (PRONY_UNSUPPORTED). Bytes that are not aligned for their elements are copied by each run. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_input(prony_session *session, const char *name,
                                                                const prony_value *value, prony_error *error);
-/* Runs write output `index` to `data`, which has room for `bytes` bytes, stays the caller's and must stay valid until
- * other bytes (or NULL: none) are bound or the session is released. Kernels write to these bytes directly if they can. Otherwise the output is copied at the end of the run: a view of an input or constant, an output that shares bytes with another or gets its shape in the run, and bytes that are not aligned for its elements or belong to a bound input. Two
- * outputs whose bytes overlap, and an output that is an input which another output is bound onto, make the run fail
- * with PRONY_INVALID_ARGUMENT. A run whose output needs more fails with PRONY_OUT_OF_RANGE. The elements are also what
- * prony_session_output gives. */
+/* Runs write output `index` to `data`, which has room for `bytes` bytes. The caller owns `data` and keeps it valid
+ * until it binds other bytes (NULL: none) or releases the session. Kernels write to these bytes directly if they can.
+ * The end of the run copies an output that is a view of an input or constant, shares bytes with another output, or gets
+ * its shape in the run; also if `data` is not aligned for its elements or belongs to a bound input.
+ * PRONY_INVALID_ARGUMENT: two outputs overlap, or another output is bound onto an input that is itself an output.
+ * PRONY_OUT_OF_RANGE: the output needs more bytes. prony_session_output returns the same elements. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_output(prony_session *session, size_t index, void *data,
                                                                 size_t bytes, prony_error *error);
 /* The value bound to input `index`; NULL: nothing. Optional inputs come behind the others. Borrowed until the input is
@@ -394,16 +394,19 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *sessi
  * be read. PRONY_BUSY: another call of this session is under way; PRONY_CANCELLED: prony_session_cancel was
  * called; PRONY_LIMIT: a memory or loop limit was reached. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
-/* Cancels the session's call, from any thread or a signal handler. The call under way, else the next one (set_input, generate_inputs, prepare, run, profile, evaluation), ends with PRONY_CANCELLED within a moment, and uses the request up. Binding, planning, packing and operators all stop. No output can be read then; the session stays usable. A custom operator is waited for, unless it looks at
- * prony_cancelled. */
+/* Cancels the session's present call, or else the next one, from any thread or a signal handler. The call (set_input,
+ * generate_inputs, prepare, run, profile, evaluation) soon ends with PRONY_CANCELLED, which consumes the cancellation.
+ * Binding, planning, packing and operators all stop. No output can be read then; the session stays usable. A custom
+ * operator runs to its end, unless it checks prony_cancelled. */
 PRONY_API void prony_session_cancel(prony_session *session);
-/* Takes back a request that no call has answered. PRONY_BUSY while one is under way. */
+/* Withdraws a pending cancellation. PRONY_BUSY: a call is under way. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *session, prony_error *error);
 /* Borrowed until the next run or release. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,
                                                            const prony_value **out, prony_error *error);
 
-/* Type and shape of output `index` by the present plan (prony_session_prepare, or a run), for the inputs as they were bound then; no data. rank -1: only a run tells. A caller can so allocate the bytes for prony_session_bind_output beforehand. */
+/* Type and shape of output `index` in the present plan (of prony_session_prepare, or a run), without data; rank -1:
+ * only a run determines the shape. The caller can then allocate the bytes for prony_session_bind_output. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_planned_output(const prony_session *session, size_t index,
                                                                    prony_value *out, prony_error *error);
 
@@ -413,7 +416,9 @@ typedef struct prony_random_range {
     bool whole; /* only whole numbers: classes, zeros and ones */
 } prony_random_range;
 
-/* Sets *random: output `index` of the last run depends on a random operator (RandomNormal, RandomUniform, their Like variants, Bernoulli, Multinomial, Dropout in training). Two engines then agree on type, shape and range only; *range is set. */
+/* Sets *random to true if output `index` of the last run depends on a random operator (RandomNormal, RandomUniform,
+ * their Like variants, Bernoulli, Multinomial, Dropout in training). Two engines then agree on type, shape and range
+ * only, and *range is set. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output_random(const prony_session *session, size_t index,
                                                                   bool *random, prony_random_range *range,
                                                                   prony_error *error);

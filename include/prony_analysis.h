@@ -23,9 +23,9 @@ typedef struct prony_type_row {
 PRONY_API PRONY_MUST_USE prony_status prony_report_types(prony_type_row **rows, size_t *count,
                                                          const prony_report *report, prony_error *error);
 
-/* Each layer's or operator's share of a quantity: `level` is PRONY_LEVEL_LAYER or PRONY_LEVEL_OPERATOR, `key` one of the
- * sort keys that are numbers and sum up ("time", "macs", "madds", "flops", "special", "int_ops", "parameters", "bytes",
- * "memory", "count"), `filter` KEY=GLOB or NULL, `top` 0 for all. Largest first. */
+/* Each layer's or operator's share of a quantity: `level` is PRONY_LEVEL_LAYER or PRONY_LEVEL_OPERATOR, `key` one of
+ * the sort keys that are numbers and sum up ("time", "macs", "madds", "flops", "special", "int_ops", "parameters",
+ * "bytes", "memory", "count"), `filter` KEY=GLOB or NULL, `top` 0 for all. Largest first. */
 typedef struct prony_impact_row {
     uint32_t index; /* of the layer or operator */
     double value;
@@ -69,7 +69,8 @@ typedef struct prony_outlier {
     bool severe;       /* beyond 3 interquartile ranges, else beyond 1.5 (Tukey's fences) */
     double modified_z; /* 0.6745 (x - median) / median absolute deviation; above 3.5 in size is an outlier by itself */
 } prony_outlier;
-/* Runs outside of Tukey's inner fences or with a modified z-score above 3.5, in order of time. They stay in all statistics. */
+/* Runs outside of Tukey's inner fences or with a modified z-score above 3.5, in order of time. They stay in all
+ * statistics. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_outliers(prony_outlier **rows, size_t *count,
                                                             const prony_report *report, prony_error *error);
 

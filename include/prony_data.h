@@ -130,11 +130,12 @@ typedef struct prony_evaluate_options {
 } prony_evaluate_options;
 #define PRONY_EVALUATE_OPTIONS_INIT PRONY_INIT_WITH(prony_evaluate_options, warmup_runs, 1)
 
-/* Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and postprocessing as phases around
- * them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on, "top5_accuracy": parts of the samples
- * whose label is the best, or one of the five best, of the output's scores; of equal scores the class of the lower
- * number goes first. An output of one whole number per sample is the class itself. The session is left with the last
- * batch bound. PRONY_CANCELLED may come with a report of the samples that were scored by then. */
+/* Runs every sample and reports: evaluation, latency of the batches, preprocessing (decoding, resizing, batching) and
+ * postprocessing as phases around them. Without a metric of the user's, "top1_accuracy" and, from 6 classes on,
+ * "top5_accuracy": parts of the samples whose label is the best, or one of the five best, of the output's scores; of
+ * equal scores the class of the lower number goes first. An output of one whole number per sample is the class itself.
+ * The session is left with the last batch bound. PRONY_CANCELLED may come with a report of the samples that were scored
+ * by then. */
 PRONY_API PRONY_MUST_USE prony_status prony_evaluate(prony_report **out, prony_session *session,
                                                      const prony_dataset *data, const prony_evaluate_options *options,
                                                      prony_error *error);

@@ -149,7 +149,8 @@ typedef struct prony_advice {
     char gain_text[96];
 } prony_advice;
 /* Proposed changes, each with its measured or computed reason. `variants` are reports of the same model with another
- * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them the advice omits batch and threads. At least one row per topic; those that apply come first. */
+ * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them
+ * the advice omits batch and threads. At least one row per topic; those that apply come first. */
 PRONY_API PRONY_MUST_USE prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
                                                       const prony_report *const *variants, size_t variant_count,
                                                       prony_error *error);
@@ -238,7 +239,8 @@ typedef struct prony_versus_operator {
     double own_ns, peer_ns;    /* negative: no operator of that name */
     size_t nodes;              /* of the peer */
 } prony_versus_operator;
-/* Operators on which the peer is ahead come first; those without a counterpart come last, by their time. NULL without a profile of the peer. */
+/* Operators on which the peer is ahead come first; those without a counterpart come last, by their time. NULL without a
+ * profile of the peer. */
 PRONY_API const prony_versus_operator *prony_versus_operators(const prony_versus *versus, size_t *count);
 
 /* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON; colour, width and top (rows of operators) count. */
@@ -420,8 +422,8 @@ PRONY_API const char *const *prony_study_arguments(const prony_study *study, siz
 /* Seed of the random order of blocks and of generated inputs. */
 PRONY_API uint64_t prony_study_seed(const prony_study *study);
 
-/* PRONY_FORMAT_TEXT, JSON, CSV (a row a sample), MARKDOWN, HTML or SVG (options->chart: "speedup", "efficiency", "operators" or
- * "timeline"). */
+/* PRONY_FORMAT_TEXT, JSON, CSV (a row a sample), MARKDOWN, HTML or SVG (options->chart: "speedup", "efficiency",
+ * "operators" or "timeline"). */
 PRONY_API PRONY_MUST_USE prony_status prony_study_write(const prony_study *study, prony_format format,
                                                         const prony_write_options *options, prony_write_fn write,
                                                         void *user, prony_error *error);

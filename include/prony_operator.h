@@ -112,8 +112,8 @@ PRONY_API prony_status prony_fail(const prony_context *context, prony_status sta
 PRONY_API void prony_parallel_for(const prony_context *context, int64_t count, int64_t grain,
                                   void (*fn)(void *argument, int64_t begin, int64_t end), void *argument);
 
-/* true: the session's call was cancelled (prony_session_cancel); for loops that take long. The result of run does not count then, whatever it returns. True on every thread of prony_parallel_for, which
- * leaves no piece out by itself. */
+/* true: the session's call was cancelled (prony_session_cancel); for loops that take long. The result of run does not
+ * count then, whatever it returns. True on every thread of prony_parallel_for, which leaves no piece out by itself. */
 PRONY_API bool prony_cancelled(const prony_context *context);
 
 /* ---- custom operators and overrides ---- */
@@ -132,8 +132,8 @@ typedef struct prony_operator {
      * when a plan is made: once a node, session and set of input shapes; a node whose shapes only a run knows is
      * prepared by that run. NULL: nothing to prepare. */
     prony_prepare_fn prepare;
-    /* Frees the state that prepare made when its plan is released, on any thread; called with NULL too, as free is. NULL:
-     * nothing to free. */
+    /* Frees the state that prepare made when its plan is released, on any thread; called with NULL too, as free is.
+     * NULL: nothing to free. */
     prony_release_fn release;
 } prony_operator;
 #define PRONY_OPERATOR_INIT PRONY_INIT_WITH(prony_operator, since_opset, 1)

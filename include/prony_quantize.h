@@ -38,7 +38,8 @@ typedef struct prony_calibrate_options {
 } prony_calibrate_options;
 #define PRONY_CALIBRATE_OPTIONS_INIT PRONY_INIT(prony_calibrate_options)
 
-/* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations are 0 to 255, of the value (q - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or
+/* Runs every sample through the model and keeps the ranges of the values that quantizing it would store: activations
+ * are 0 to 255, of the value (q - zero point) scale. A model with nothing to quantize (no Conv, ConvTranspose, Gemm or
  * MatMul with constant weights of float32 in its main graph) is PRONY_UNSUPPORTED; data without samples, of shapes that
  * the model does not take, or that make a value which is not finite, are refused by name. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibrate(prony_calibration **out, prony_model *model,
@@ -53,8 +54,9 @@ PRONY_API size_t prony_calibration_count(const prony_calibration *calibration);
 /* JSON, "prony.calibration/1": to a temporary name, then renamed. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibration_save(const prony_calibration *calibration, const char *path,
                                                              prony_error *error);
-/* Scales that are not positive float32 numbers, zero points outside 0 to 255 and empty ranges are PRONY_INVALID_ARGUMENT or
- * PRONY_INVALID_MODEL, naming file, key and value. prony_model_quantize checks that it belongs to the model. */
+/* Scales that are not positive float32 numbers, zero points outside 0 to 255 and empty ranges are
+ * PRONY_INVALID_ARGUMENT or PRONY_INVALID_MODEL, naming file, key and value. prony_model_quantize checks that it
+ * belongs to the model. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibration_load(prony_calibration **out, const char *path,
                                                              prony_error *error);
 
@@ -65,7 +67,8 @@ typedef struct prony_quantize_options {
     /* NULL: ranges of activations are found in every run, by products of matrices alone (Gemm, MatMul: they become
      * DynamicQuantizeMatMul of the domain com.microsoft); convolutions stay in float. */
     const prony_calibration *calibration;
-    /* > 0: layers stay in float until the outputs on `data` differ from the float model's by at most this part of their range. The difference of an output is its root mean square; the range is the largest minus the smallest value. */
+    /* > 0: layers stay in float until the outputs on `data` differ from the float model's by at most this part of their
+     * range. The difference of an output is its root mean square; the range is the largest minus the smallest value. */
     double keep_accuracy;
     const prony_dataset *data; /* of keep_accuracy: its first samples, 32 at most */
     bool power_of_two;         /* scales are rounded up to powers of two: integers and floats then give the same bits */
@@ -91,10 +94,11 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_quantize(prony_model **out, pr
 /* The layers that were, or could have been, quantized, in order of execution: contractions. Borrowed; 0: the model was
  * not made by prony_model_quantize. */
 PRONY_API size_t prony_model_quantized_layers(const prony_model *model, const prony_quantized_row **rows);
-/* true: the main graph has quantised operators (QuantizeLinear, QLinearConv, MatMulInteger, …). Sessions of it take the precision "int8" as it is. */
+/* true: the main graph has quantised operators (QuantizeLinear, QLinearConv, MatMulInteger, …). Sessions of it take the
+ * precision "int8" as it is. */
 PRONY_API bool prony_model_is_quantized(const prony_model *model);
-/* Writes a model that was made in memory (prony_model_extract, prony_model_quantize) as an ONNX file: to a temporary name,
- * then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
+/* Writes a model that was made in memory (prony_model_extract, prony_model_quantize) as an ONNX file: to a temporary
+ * name, then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_save(const prony_model *model, const char *path, bool external,
                                                        prony_error *error);
 /* true: weights of the model lie in files of their own. */

@@ -62,7 +62,8 @@ typedef struct prony_thread_share {
     int64_t tasks;            /* pieces of the work */
 } prony_thread_share;
 
-/* Use of the threads: means of the runs in which they were traced. Tasks of the thread pool are work; an operator without such tasks is work of the calling thread. */
+/* Use of the threads: means of the runs in which they were traced. Tasks of the thread pool are work; an operator
+ * without such tasks is work of the calling thread. */
 typedef struct prony_parallel {
     double threads_used;   /* that had work; 0: not known, and the rest is not set */
     int64_t busy_ns;       /* at work, all threads together */
@@ -239,8 +240,8 @@ typedef struct prony_memory_report {
 typedef struct prony_report prony_report;
 
 /* Static report: parameters, shapes, counts; nothing runs, weights are not read. `options` gives free dimensions and
- * says what becomes of the others (NULL: PRONY_FREE_ONE). Operators that cannot run are listed in the report and make the
- * affected shapes unknown. */
+ * says what becomes of the others (NULL: PRONY_FREE_ONE). Operators that cannot run are listed in the report and make
+ * the affected shapes unknown. */
 PRONY_API PRONY_MUST_USE prony_status prony_inspect(prony_report **out, prony_model *model,
                                                     const prony_session_options *options, prony_error *error);
 
@@ -274,11 +275,12 @@ typedef struct prony_profile_options {
  * were finished by then; the caller releases it as any. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_profile(prony_report **out, prony_session *session,
                                                             const prony_profile_options *options, prony_error *error);
-/* Profiles several sessions in turns, for comparisons: each warms up, then they take turns of a few runs, in an order drawn anew for each
- * round, until all medians are known or `count` times max_seconds is up. The first run of a turn is not counted: the
- * others have driven its data out of the caches. All get the same number of runs. reports[i] is that of sessions[i]; on
- * failure all are NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come with it if every
- * session has any, and say so in their stop reason. Sessions may share a model, but none may stand there twice. */
+/* Profiles several sessions in turns, for comparisons: each warms up, then they take turns of a few runs, in an order
+ * drawn anew for each round, until all medians are known or `count` times max_seconds is up. The first run of a turn is
+ * not counted: the others have driven its data out of the caches. All get the same number of runs. reports[i] is that
+ * of sessions[i]; on failure all are NULL, but for PRONY_CANCELLED: reports of the runs that were finished by then come
+ * with it if every session has any, and say so in their stop reason. Sessions may share a model, but none may stand
+ * there twice. */
 PRONY_API PRONY_MUST_USE prony_status prony_profile_interleaved(prony_report **reports, prony_session *const *sessions,
                                                                 size_t count, const prony_profile_options *options,
                                                                 prony_error *error);
@@ -334,7 +336,8 @@ PRONY_API const prony_layer_row *prony_report_layers(const prony_report *report,
 /* *count rows, a row per executed kernel, in the order of execution. Owned by the report; NULL and 0: an
  * inspection, in which nothing ran. */
 PRONY_API const prony_operator_row *prony_report_operators(const prony_report *report, size_t *count);
-/* Rows of subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels, in a measured report). *count rows, owned by the report; NULL and 0: the model has no subgraphs. */
+/* Rows of subgraphs: `level` is PRONY_LEVEL_LAYER (nodes of the model) or PRONY_LEVEL_OPERATOR (executed kernels, in a
+ * measured report). *count rows, owned by the report; NULL and 0: the model has no subgraphs. */
 PRONY_API const prony_nested_row *prony_report_nested(const prony_report *report, unsigned level, size_t *count);
 /* The module tree, parents before children; the root is first. */
 PRONY_API const prony_module_row *prony_report_modules(const prony_report *report, size_t *count);
@@ -421,12 +424,14 @@ typedef struct prony_evaluation_row {
     double value;
     int64_t samples;
 } prony_evaluation_row;
-/* Results of evaluations; the first one is the metric `evaluation`. *count rows, owned by the report; NULL: no evaluation. */
+/* Results of evaluations; the first one is the metric `evaluation`. *count rows, owned by the report; NULL: no
+ * evaluation. */
 PRONY_API const prony_evaluation_row *prony_report_evaluations(const prony_report *report, size_t *count);
 
 /* ---- accuracy: every operator beside a float64 reference ---- */
 
-/* The distance of values y from their reference r, over the elements in which both are finite. Quantised values with one scale are compared as the numbers that they stand for. */
+/* The distance of values y from their reference r, over the elements in which both are finite. Quantised values with
+ * one scale are compared as the numbers that they stand for. */
 typedef struct prony_error_metrics {
     bool known;     /* false: not measured, and the rest is not set */
     double max_abs; /* max |y - r| */
@@ -498,7 +503,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_accuracy(prony_report *repor
                                                              const prony_accuracy_options *options, prony_error *error);
 /* The accuracy profile, owned by the report; NULL: prony_session_accuracy was not called. */
 PRONY_API const prony_accuracy *prony_report_accuracy(const prony_report *report);
-/* *count rows, one per layer (PRONY_LEVEL_LAYER) or operator (PRONY_LEVEL_OPERATOR), in the same order. NULL: no accuracy profile. */
+/* *count rows, one per layer (PRONY_LEVEL_LAYER) or operator (PRONY_LEVEL_OPERATOR), in the same order. NULL: no
+ * accuracy profile. */
 PRONY_API const prony_accuracy_row *prony_report_accuracy_rows(const prony_report *report, unsigned level,
                                                                size_t *count);
 /* Operators that lose most, worst first, by what they add themselves: `own.max_rel`, non-finite elements before

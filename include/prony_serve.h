@@ -35,7 +35,8 @@ typedef struct prony_batcher_options {
 
 /* Starts the threads and makes one run of every batch size on generated inputs in each session, so that no request pays
  * for planning. `session` may be NULL; auto threads are the machine's over `sessions`, and sessions share its affinity
- * list one after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is not a tensor of numbers (outputs: not a tensor), is PRONY_INVALID_ARGUMENT. */
+ * list one after another. With max_batch above 1, an input or output whose first dimension is fixed, or that is not a
+ * tensor of numbers (outputs: not a tensor), is PRONY_INVALID_ARGUMENT. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_create(prony_batcher **out, prony_model *model,
                                                            const prony_session_options *session,
                                                            const prony_batcher_options *options, prony_error *error);

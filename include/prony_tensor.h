@@ -64,9 +64,9 @@ typedef struct prony_string {
 } prony_string;
 
 /* A value, or only its type and shape while `data` is NULL. Tensor: `data` holds numel elements of `dtype` (4-bit and
- * 2-bit types: packed, low bits first). The function that gives a value tells the owner of `data`. Sequence and optional:
- * `items` holds `count` values (an empty optional has count 0). `layout` is 0 (plain, row-major) in every value a user
- * sees. */
+ * 2-bit types: packed, low bits first). The function that gives a value tells the owner of `data`. Sequence and
+ * optional: `items` holds `count` values (an empty optional has count 0). `layout` is 0 (plain, row-major) in every
+ * value a user sees. */
 typedef struct prony_value {
     prony_kind kind;
     prony_dtype dtype;

@@ -81,9 +81,9 @@ comparing strings count 0, as do logical operations on bools.
 
 - **They count the PyTorch module, Prony the exported file.** Exports fold BatchNorm into the
   convolution before it (unless `training=TrainingMode.PRESERVE`). Its arithmetic, which fvcore
-  counts on the module, is then in no file, and the convolution has a bias that the module's had
-  not. Functions that the exporter writes as several nodes, or omits in inference (Dropout), differ
-  likewise.
+  counts on the module, is then in no file, and the convolution has a bias that the
+  module's lacks. Functions that the exporter writes as several nodes, or omits in inference
+  (Dropout), differ likewise.
 - **Another unit.** fvcore and thop count a MAC as one, Prony's FLOPs as two; and each omits some
   operators that are not products. `--count fvcore` applies fvcore's rules to the nodes in the file.
 - **Another batch or image size.** Every count is at the shapes of the report's inputs.

@@ -31,7 +31,7 @@ typedef struct prn_task_run {
 
 typedef struct prn_job_slot {
     _Alignas(PRN_CACHE_LINE_BYTES) _Atomic uint32_t latch;
-    _Atomic bool taken;                        /* by a caller; of a thread pool's own slots */
+    _Atomic bool taken;                        /* a caller uses this slot of a thread pool */
     _Atomic int64_t width;                     /* tasks of the current job; 0: none is left to claim */
     void (*enter)(void *argument, int thread); /* called by threads that enter; written by the owner while the latch is
                                                   closed */

@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Of all searches, a bound on time chosen without measurement; beyond it the result is unknown. */
+/* Bound on the visits of all searches, chosen without measurement; beyond it the result is unknown. */
 #define MOST_VISITS ((uint64_t)1 << 28)
 
 typedef struct flow {

@@ -2,8 +2,8 @@
  * the longest paths.
  *
  *   makers     the steps that compute a value, through views, slices and joins that have no step of their own
- *   edges      from the makers of an operand, or of a value that a subgraph captures, to the step that reads it; from
- *              a window's last steps to the next window's first one, and from there to all
+ *   edges      from the makers of an operand, or of a value that a subgraph captures, to the step that reads it; also
+ *              from the last steps of a window to the first step of the next one, and from this step to all others
  *   reach      for every step the steps that can only run after it
  *
  * Steps stand in a valid sequential order, so an edge leads to a higher number. Reach is kept for windows of successive

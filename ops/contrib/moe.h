@@ -1,6 +1,6 @@
-/* com.microsoft MoE and QMoE as they were read: tokens x [T, C], a router's logits [T, E], and for each of E experts
+/* The parsed problem of com.microsoft MoE and QMoE: tokens x [T, C], a router's logits [T, E], and for each of E experts
  *
- *   h = W1 x + b1            W1 [F, C], F = I, or 2 I where gate and value lie in one
+ *   h = W1 x + b1            W1 [F, C], F = I, or 2 I if one layer holds gate and value
  *   g = activation(h)        with a third layer: activation(h) * (W3 x + b3)
  *   y = W2 g + b2            W2 [C, I]
  *
@@ -37,7 +37,7 @@ enum { PRN_MOE_FC1, PRN_MOE_FC2, PRN_MOE_FC3, PRN_MOE_LAYERS };
 
 /* One layer of every expert: [E][n][k]. */
 typedef struct prn_moe_layer {
-    const prony_value *weight, *scale, *zero, *bias; /* weight NULL: there is no such layer */
+    const prony_value *weight, *scale, *zero, *bias; /* weight NULL: the node lacks this layer */
     int64_t n, k;
 } prn_moe_layer;
 
@@ -54,7 +54,7 @@ typedef struct prn_moe {
 prony_status prn_moe_check(const prony_context *context);
 /* Checks all shapes. */
 prony_status prn_moe_read(const prony_context *context, prn_moe *out);
-/* The problem that was read, with the operands that the context has now. */
+/* Copies a parsed problem, with the operands of the present context. */
 prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read);
 
 /* The codes in the inputs of QMoE (prn_op's packed_codes). */

@@ -5,20 +5,20 @@
  *     tile 1              ...........                           rows are seen twice where tiles meet, no pad
  *     tile 2                      ............... | pad
  *
- * Every output is summed as in the whole: a tile's pad is the image's, what lies beyond a cut is read. Tiles depend on
- * the problem alone. */
+ * Every output is summed as in one piece: a tile is padded only where the image is, and reads real elements beyond a cut.
+ * Tiles depend on the problem alone. */
 #include "ops/vendor/dnnl_tiles.h"
 
 #include <string.h>
 
 /* A call expected to exceed LONG_SECONDS is cut into calls of SHORT_SECONDS, because oneDNN's call cannot be cancelled.
- * Rates of one thread of a slow machine, where a page of the output may be touched for the first time, and has to be
- * cleared by the system. */
+ * The rates are those of one thread on a slow machine, which may write to an output page for the first time, so that
+ * the system must clear it. */
 #define LONG_SECONDS 0.075
 #define SHORT_SECONDS 0.02
 #define BYTES_READ_PER_SECOND 5e9
 #define BYTES_WRITTEN_PER_SECOND 5e8
-/* Of one tile, where it has to be copied to be one run of memory: that should stay in a cache. */
+/* Most bytes of a tile that is copied to contiguous memory, so that the copy stays in a cache. */
 #define COPIED_BYTES 4e6
 
 static double seconds(const prn_dnnl_piece_size *piece, double in, double out)

@@ -130,7 +130,7 @@ def test_wrong_inference(inferred):
         prony.Session(model(), operators=registry).run({"x": np.float32([1, 2])})
 
 
-# What a child process does: a traceback keeps the operator's argument, and the session goes first.
+# The script of a child process: a traceback keeps the operator's argument, and the session is released first.
 KEEPS_A_TRACEBACK = """
 import gc, sys
 import numpy as np

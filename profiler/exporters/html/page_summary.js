@@ -223,7 +223,7 @@ function cards() {
       cost.share_ci95.map(end => (end * 100).toFixed(1)).join(' to ') +
         ' % (95 %), ' +
         plural(cost.pairs, 'pair') +
-        ' of runs on and off',
+        ' of runs with and without it',
     );
   else if (report.overhead)
     card(
