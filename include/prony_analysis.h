@@ -10,12 +10,12 @@ extern "C" {
 
 /* ---- analysis of a report, live or read back ---- */
 
-/* Sums by operator type, of the operators where they were measured, else of the layers; largest share first. */
+/* Sums by operator type, over the operators if they were measured, otherwise over the layers; largest share first. */
 typedef struct prony_type_row {
     const char *op; /* borrowed from the report */
     uint64_t count, macs, flops, parameters;
     int64_t time_ns;
-    double share; /* of time; of FLOPs where nothing was measured */
+    double share; /* of the time; of the FLOPs if nothing was measured */
     double cumulative;
 } prony_type_row;
 /* *rows receives *count rows, a row per operator type. Released by prony_rows_release; the texts stay the
@@ -50,7 +50,7 @@ typedef enum prony_bound {
     PRONY_BOUND_MEMORY,  /* the other way round */
     PRONY_BOUND_OVERHEAD /* neither explains a tenth of the time */
 } prony_bound;
-/* *share_of_roof (may be NULL): the time that the roof allows over the measured one; negative where unknown. */
+/* *share_of_roof (may be NULL): the time that the roof allows over the measured time; negative: unknown. */
 PRONY_API prony_bound prony_report_bound(const prony_report *report, size_t operator_index, double *share_of_roof);
 PRONY_API const char *prony_bound_name(prony_bound bound); /* "unknown", "compute", "memory", "overhead" */
 
@@ -84,10 +84,9 @@ typedef struct prony_disturbance {
     prony_load verdict;
     char text[160]; /* one sentence about a busy machine, otherwise "" */
 } prony_disturbance;
-/* false: nothing was measured, or the report is of a version that did not look. */
+/* false: nothing was measured, or the report's version did not record it. */
 PRONY_API bool prony_report_disturbance(prony_disturbance *out, const prony_report *report);
-/* The same of what the caller measures by itself, between begin and end. `end` releases the watch; `out` may be
- * NULL. */
+/* The same for a measurement of the caller, between begin and end. `end` releases the watch; `out` may be NULL. */
 typedef struct prony_load_watch prony_load_watch;
 /* Begins a watch of this process and machine. *out belongs to the caller until prony_load_watch_end. */
 PRONY_API PRONY_MUST_USE prony_status prony_load_watch_begin(prony_load_watch **out, prony_error *error);
@@ -97,7 +96,7 @@ PRONY_API void prony_load_watch_end(prony_load_watch *watch, prony_disturbance *
 typedef struct prony_steady_state {
     bool known;   /* there were 10 runs or more */
     bool steady;  /* no significant trend (Mann-Kendall, 5 %) of more than 1 % of the median */
-    bool unsure;  /* nor is a trend excluded: the level moved by more than 2 %, perhaps by chance */
+    bool unsure;  /* a trend is not excluded either: the level moved by more than 2 %, perhaps by chance */
     double drift; /* (median of the last third - median of the first) / median */
     double p;     /* two-sided, of the trend */
 } prony_steady_state;
@@ -112,7 +111,7 @@ PRONY_API size_t prony_report_layer_samples(const prony_report *report, size_t l
 
 /* ---- metrics ---- */
 
-/* The text of a value: the unit follows the prefix. */
+/* The text of a value: a prefix, then the unit. */
 typedef enum prony_scale {
     PRONY_SCALE_NONE,   /* 17.5 FLOP/byte */
     PRONY_SCALE_SI,     /* 4.09 GMACs */

@@ -12,22 +12,21 @@ extern "C" {
 
 /* The resizing of an image before the centre crop. */
 typedef enum prony_image_resize {
-    PRONY_IMAGE_RESIZE_FIT, /* to the crop's size exactly, or the input's; where both are free: as it is */
+    PRONY_IMAGE_RESIZE_FIT, /* to the crop's size exactly, or the input's; if both are free: unchanged */
     PRONY_IMAGE_RESIZE_NONE,
-    PRONY_IMAGE_RESIZE_SHORTER, /* its shorter side to resize_height, aspect kept */
+    PRONY_IMAGE_RESIZE_SHORTER, /* shorter side to resize_height, with the aspect kept */
     PRONY_IMAGE_RESIZE_EXACT,   /* to resize_height x resize_width */
-    PRONY_IMAGE_RESIZE_MARGIN   /* its shorter side so that the crop is 7/8 of it: 256 for 224; a free crop is 224 x
-                                   224 */
+    PRONY_IMAGE_RESIZE_MARGIN   /* shorter side so that the crop is 7/8 of it: 256 for 224; a free crop is 224 x 224 */
 } prony_image_resize;
 
 /* The normalisation of a channel's value v, 0..255. */
 typedef enum prony_image_normalize {
-    PRONY_NORMALIZE_DEFAULT,  /* as 0..1 where the input is of floats, as 0..255 where it is uint8 */
+    PRONY_NORMALIZE_DEFAULT,  /* 0..1 for an input of floats, 0..255 for uint8 */
     PRONY_NORMALIZE_UNIT,     /* 0..1:     v / 255 */
     PRONY_NORMALIZE_SIGNED,   /* -1..1:    (v / 255 - 0.5) / 0.5 */
     PRONY_NORMALIZE_BYTES,    /* 0..255:   v */
     PRONY_NORMALIZE_IMAGENET, /* imagenet: (v / 255 - mean) / std, mean 0.485 0.456 0.406, std 0.229 0.224 0.225 */
-    PRONY_NORMALIZE_CUSTOM    /* (v / 255 - mean) / std with those of the options */
+    PRONY_NORMALIZE_CUSTOM    /* (v / 255 - mean) / std with the options' values */
 } prony_image_normalize;
 
 typedef enum prony_image_layout { PRONY_LAYOUT_AUTO, PRONY_LAYOUT_NCHW, PRONY_LAYOUT_NHWC } prony_image_layout;
@@ -37,11 +36,11 @@ typedef struct prony_image_options {
     prony_image_resize resize;
     int64_t resize_height, resize_width;
     bool bicubic;                    /* else bilinear; both as Pillow resizes: antialiased, in fixed point */
-    int64_t crop_height, crop_width; /* of the centre; 0: the input's size, or none where that is free */
+    int64_t crop_height, crop_width; /* of the centre; 0: the input's size, or no crop if that is free */
     prony_image_normalize normalize;
-    float mean[3], std[3];     /* in RGB order, of values 0..1; of one channel the first */
+    float mean[3], std[3];     /* in RGB order, of values 0..1; one channel takes the first */
     bool bgr;                  /* channels in the order blue, green, red */
-    prony_image_layout layout; /* AUTO: where the input has 1 or 3; first if it does not tell */
+    prony_image_layout layout; /* AUTO: the axis on which the input has 1 or 3; the first if ambiguous */
     uint64_t max_pixels;       /* larger images are refused; 0: 2^27 */
 } prony_image_options;
 #define PRONY_IMAGE_OPTIONS_INIT PRONY_INIT(prony_image_options)
@@ -100,8 +99,8 @@ typedef struct prony_dataset_options {
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_open(prony_dataset **out, const char *path,
                                                          const prony_model *model, const prony_dataset_options *options,
                                                          prony_error *error);
-/* Of arrays in memory, which are copied: values[i] is that of the input names[i]; the first dimensions count samples.
- * `labels` may be NULL where the options say so. */
+/* Makes a data set of arrays in memory, which are copied: values[i] belongs to the input names[i]; the first
+ * dimensions count samples. `labels` may be NULL if the options say so. */
 PRONY_API PRONY_MUST_USE prony_status prony_dataset_create(prony_dataset **out, const prony_model *model,
                                                            const char *const *names, const prony_value *const *values,
                                                            size_t count, const prony_value *labels,
@@ -113,10 +112,10 @@ PRONY_API int64_t prony_dataset_count(const prony_dataset *dataset);
 
 typedef struct prony_evaluate_options {
     size_t struct_size;
-    int64_t batch;         /* 0: what the model fixes, else the session's, else 1. The last batch is filled up with its
-                              last sample, which counts once. */
-    int64_t warmup_runs;   /* of the first batch, before anything counts */
-    int64_t measured_runs; /* batches that the latencies are of, the first ones; 0: 1000 */
+    int64_t
+        batch; /* 0: the model's fixed batch, else the session's, else 1. The last sample fills up the last batch, and counts once. */
+    int64_t warmup_runs;   /* runs of the first batch before the measurement */
+    int64_t measured_runs; /* number of batches, from the first on, whose latencies count; 0: 1000 */
     size_t output;         /* that holds the classes' scores */
     void (*progress)(void *user, int64_t samples_done, int64_t samples); /* may be NULL */
     void *progress_user;
@@ -143,7 +142,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_evaluate(prony_report **out, prony_s
 typedef struct prony_class_row {
     int64_t index;
     double score;       /* as the model gives it */
-    double probability; /* the score where the scores are probabilities already, else softmax's */
+    double probability; /* the score if the scores are probabilities already, otherwise softmax of it */
 } prony_class_row;
 /* The `capacity` best classes of sample `sample` of a value of scores [N, classes] or [classes] (trailing dimensions of
  * 1 are passed over), best first; *count is how many there are. */

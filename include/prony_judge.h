@@ -145,7 +145,7 @@ typedef struct prony_advice {
     const char *metric; /* key of what gains */
     bool measured;      /* in a variant that was given; false: computed from the report, and the most there is to
                            gain */
-    double gain;        /* part of the metric's value: 0.25 is a quarter less latency, or a quarter more throughput */
+    double gain; /* fraction of the metric's value: 0.25 is a quarter less latency, or a quarter more throughput */
     char gain_text[96];
 } prony_advice;
 /* Proposed changes, each with its measured or computed reason. `variants` are reports of the same model with another
@@ -168,11 +168,11 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
 PRONY_API PRONY_MUST_USE prony_status prony_document_write(const char *name, const char *json, size_t size,
                                                            prony_format format, const prony_write_options *options,
                                                            prony_write_fn write, void *user, prony_error *error);
-/* To a temporary name, then renamed, so that a failure leaves an old file intact. */
+/* Writes by way of a temporary name, so that a failure leaves an old file intact. */
 PRONY_API PRONY_MUST_USE prony_status prony_document_save(const char *name, const char *json, size_t size,
                                                           prony_format format, const prony_write_options *options,
                                                           const char *path, prony_error *error);
-/* The name of a schema's table; NULL behind the last one. */
+/* The name of a schema's table; NULL after the last one. */
 PRONY_API const char *prony_document_table_name(const char *schema, size_t index); /* ---- beside another engine ---- */
 
 /* Two engines on one model and machine, "prony.versus/1". The caller measures both in turns, each time in
@@ -186,11 +186,11 @@ typedef struct prony_versus_process {
     int64_t start_ns;       /* from the file to a session that can run; -1: not known */
     int64_t peak_rss_bytes; /* of the process; -1: not known */
     prony_load load;        /* while it measured */
-    double others_share;    /* of the processors, by other processes meanwhile; negative: not known */
+    double others_share;    /* share of the processors that other processes took; negative: not known */
 } prony_versus_process;
 
-/* `profile`: of this engine with stamps, for its operators, the model and the machine; it must outlive *out. `peer` is
- * the other one's name and version, `library` its file. */
+/* `profile`: report of this engine with stamps, for its operators, the model and the machine; it must outlive *out.
+ * `peer` is the other engine's name and version, `library` its file. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_create(prony_versus **out, const prony_report *profile,
                                                           const char *peer, const char *library, prony_error *error);
 /* Frees the comparison of engines. NULL is accepted. */
@@ -211,13 +211,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_add_output(prony_versus *vers
 PRONY_API PRONY_MUST_USE prony_status prony_versus_add_peer_profile(prony_versus *versus, const char *name,
                                                                     const char *text, size_t size, prony_error *error);
 
-/* Busy pairs count like quiet ones from now on. */
+/* From now on busy pairs count like quiet ones. */
 PRONY_API void prony_versus_ignore_load(prony_versus *versus);
-/* A verdict takes as many pairs: the least and the largest of fewer hold the median with less than 95 %. */
+/* A verdict takes this many pairs: the range of fewer holds the median with less than 95 %. */
 enum { PRONY_VERSUS_LEAST_PAIRS = 6 };
 typedef struct prony_versus_result {
     int intra_op_threads;
-    size_t pairs;           /* that the figures are of: the quiet ones, or all if fewer than six are quiet */
+    size_t pairs;           /* pairs behind the values: the quiet ones, or all if fewer than six are quiet */
     double own_ns, peer_ns; /* medians over the processes of these pairs */
     double ratio;           /* peer / own: above 1 this engine is faster; the median over the pairs */
     double ratio_ci95[2];   /* between two of the ratios, whatever their distribution; infinite: fewer than six pairs
@@ -225,10 +225,10 @@ typedef struct prony_versus_result {
     prony_verdict verdict;  /* PRONY_VERDICT_BETTER: this engine is faster; UNSURE: the interval reaches to both sides
                                of 1, or `withheld` */
     double own_start_ns, peer_start_ns, own_peak_rss_bytes, peer_peak_rss_bytes; /* medians; negative: not known */
-    size_t measured_pairs, busy_pairs; /* busy: others used the machine while one of the two measured */
+    size_t measured_pairs, busy_pairs; /* pairs during which other processes used the machine */
     bool withheld;                     /* fewer than six pairs are quiet, so the verdict is UNSURE */
     double ratio_least, ratio_most;    /* of the pairs */
-    double others_share;               /* the largest of the processes of these pairs; negative: not known */
+    double others_share;               /* largest value of the processes of these pairs; negative: not known */
 } prony_versus_result;
 /* One for each number of threads, in the order of their first processes. Until the next addition. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_results(const prony_versus_result **rows, size_t *count,
@@ -250,10 +250,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_write(prony_versus *versus, p
 
 /* ---- thread-scaling studies ---- */
 
-/* An experiment that others can repeat, "prony.study/1": a plan of configurations in a random order from a
- * stated seed, each measured in several fresh processes, and what follows from it. The caller starts the processes
- * (`prony scale` does); each of them measures, and writes what it found by prony_study_sample_write. Not
- * thread-safe. */
+/* An experiment that others can repeat, "prony.study/1": a plan of configurations in a random order from a stated
+ * seed, several fresh processes for each, and their results. The caller starts the processes (`prony scale` does).
+ * Each process measures, and writes its results by prony_study_sample_write. Not thread-safe. */
 typedef struct prony_study prony_study;
 
 typedef struct prony_study_options {
@@ -267,11 +266,11 @@ typedef struct prony_study_options {
     bool weak;                    /* the batch grows with the threads: the batch times intra-op times inter-op */
     uint64_t seed;                /* of the order, and of generated inputs */
     int processes;                /* of each configuration; 0: 10 */
-    int64_t runs;                 /* measured ones of a process; 0: as many as `seconds` take */
+    int64_t runs;                 /* measured runs of a process; 0: as many as `seconds` allow */
     double seconds;               /* of a process's measurement; 0: 1 */
     int64_t warmup_runs;          /* -1: detected */
     double budget_seconds;        /* of the whole study: `seconds`, then `processes` follow from it; 0: none */
-    const char *const *arguments; /* what else the processes are told, for the record and for repeating */
+    const char *const *arguments; /* further options of the processes, for the record and for repeating */
     size_t argument_count;
     const prony_session_options *session; /* for the manifest; NULL: defaults */
     const int64_t *replicas;              /* independent processes at once; none: 1 */
@@ -279,14 +278,14 @@ typedef struct prony_study_options {
 } prony_study_options;
 #define PRONY_STUDY_OPTIONS_INIT PRONY_INIT_WITH(prony_study_options, warmup_runs, -1)
 
-/* Plans; nothing runs. A serial baseline (1 thread, 1 worker) is in every plan, and once more to see what this machine
- * makes of the same thing twice. */
+/* Plans; nothing runs. A serial baseline (1 thread, 1 worker) is in every plan, and once more, to show the
+ * difference of the machine to itself. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_create(prony_study **out, prony_model *model,
                                                          const prony_study_options *options, prony_error *error);
 /* Damaged files, other versions and studies of another model (where `model` is given) are errors that say so. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_load(prony_study **out, const char *path, const prony_model *model,
                                                        prony_error *error);
-/* The plan of `earlier`, to be measured here on the same model. */
+/* Takes the plan of `earlier`, to measure it here on the same model. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_repeat(prony_study **out, const prony_study *earlier,
                                                          prony_model *model, prony_error *error);
 /* Limits the whole study to `seconds`, as budget_seconds does; a replication may be cheaper. Must be called before the
@@ -310,7 +309,7 @@ typedef struct prony_study_task {
     double seconds;
 } prony_study_task;
 
-/* The next measurement; false: all are done. */
+/* The next measurement; false: the study is complete. */
 PRONY_API bool prony_study_next(const prony_study *study, prony_study_task *out);
 /* Writes a process's measurement: `latency` of a session without stamps, `operators` (may be NULL) of one with
  * trace_threads. */
@@ -322,7 +321,7 @@ typedef struct prony_study_process {
     const char *sample; /* what prony_study_sample_write wrote */
     size_t sample_bytes;
     const char *failure; /* instead of a sample: what happened */
-    bool refused;        /* it said itself that this configuration cannot run: it is not tried again */
+    bool refused;        /* the process reported that this configuration cannot run: it is not tried again */
     int64_t cpu_ns;      /* that the process took */
     prony_machine_state before, after;
 } prony_study_process;
@@ -364,7 +363,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_study_node_write(prony_model *model,
  * error that names it. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_set_nodes(prony_study *study, const char *const *nodes,
                                                             const size_t *sizes, size_t count, prony_error *error);
-/* Nodes of a study; 0: it is of one machine. */
+/* Number of nodes; 0: a study of one machine. */
 PRONY_API size_t prony_study_node_count(const prony_study *study);
 /* Host name of a node; NULL: the study has no such node. */
 PRONY_API const char *prony_study_node_host(const prony_study *study, size_t node);
@@ -387,8 +386,8 @@ PRONY_API void prony_study_progress_of(const prony_study *study, prony_study_pro
 
 /* Results, fits, operators and the verdict on the data, of what was measured so far. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_analyse(prony_study *study, prony_error *error);
-/* Sets an analysed study beside an earlier one with the same plan; *different (may be NULL): configurations that
- * are. */
+/* Compares an analysed study with an earlier one of the same plan. *different (may be NULL): number of
+ * configurations that differ. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_compare(prony_study *study, const prony_study *earlier,
                                                           size_t *different, prony_error *error);
 
@@ -406,7 +405,7 @@ typedef struct prony_study_result {
 /* One per configuration, after prony_study_analyse. Over nodes: the median of the nodes' medians; intervals draw nodes,
  * then processes. */
 PRONY_API const prony_study_result *prony_study_results(const prony_study *study, size_t *count);
-/* Those of one node; NULL: the study has no such node. */
+/* The results of one node; NULL: the study has no such node. */
 PRONY_API const prony_study_result *prony_study_results_on(const prony_study *study, size_t node, size_t *count);
 /* A node's times beside those of all others, after prony_study_analyse. */
 typedef struct prony_study_node_verdict {
@@ -427,7 +426,7 @@ PRONY_API uint64_t prony_study_seed(const prony_study *study);
 PRONY_API PRONY_MUST_USE prony_status prony_study_write(const prony_study *study, prony_format format,
                                                         const prony_write_options *options, prony_write_fn write,
                                                         void *user, prony_error *error);
-/* To a temporary name, then renamed, so that a failure leaves an old file intact. */
+/* Writes by way of a temporary name, so that a failure leaves an old file intact. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_save(const prony_study *study, prony_format format,
                                                        const prony_write_options *options, const char *path,
                                                        prony_error *error);

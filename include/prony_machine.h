@@ -17,7 +17,7 @@ typedef struct prony_peak_compute {
     double flops_per_second; /* vector multiply-add of the widest instructions in use; a MAC is 2 */
     int trials;
     int64_t trial_ns; /* what the best trial took */
-    bool doubtful;    /* measured several times, and still too far below what one thread's rate makes likely */
+    bool doubtful;    /* measured several times, and still far below the rate that one thread's rate suggests */
 } prony_peak_compute;
 
 typedef struct prony_peak_bandwidth {
@@ -42,14 +42,14 @@ typedef struct prony_work_rate {
 } prony_work_rate;
 
 typedef struct prony_machine_info {
-    const char *cpu_model, *isa, *prony_version; /* the peaks are kept under these and `processor` */
+    const char *cpu_model, *isa, *prony_version; /* the peaks are stored under these and `processor` */
     int cores;             /* largest number of threads measured: cores usable, within the quota */
     int64_t measured_at;   /* seconds since 1970 */
     double seconds;        /* that measuring took */
     double load_avg_1min;  /* when it began; -1: not known */
     int usable_cores;      /* now, in this process */
     const char *processor; /* family, model, stepping, microcode, logical processors and a checksum */
-    bool busy;             /* others used the machine meanwhile: the rates are too low */
+    bool busy;             /* other processes used the machine meanwhile: the rates are too low */
 } prony_machine_info;
 
 typedef struct prony_machine prony_machine;
@@ -64,11 +64,11 @@ typedef struct prony_machine_options {
 /* Measures; nothing is kept. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_measure(prony_machine **out, const prony_machine_options *options,
                                                             prony_error *error);
-/* The peaks kept for this processor, instruction set and version of Prony; *out is NULL if nothing is kept. A damaged
- * file is an error that names it. */
+/* Loads the stored peaks for this processor, instruction set and version of Prony; *out is NULL if none are stored.
+ * A damaged file is an error that names it. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_load(prony_machine **out, prony_error *error);
-/* Keeps it in $XDG_CACHE_HOME/prony or ~/.cache/prony, for later reports. A busy measurement does not replace a quiet
- * one of as many threads: then the file stays, and the status is PRONY_OK. */
+/* Stores the peaks in $XDG_CACHE_HOME/prony or ~/.cache/prony, for later reports. A busy measurement does not
+ * replace a quiet one of as many threads: the file then stays, and the status is PRONY_OK. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_save(const prony_machine *machine, prony_error *error);
 /* The file that load and save use. */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_path(char *path, size_t size, prony_error *error);
@@ -80,7 +80,7 @@ PRONY_API const prony_machine_info *prony_machine_get_info(const prony_machine *
 PRONY_API const prony_peak_compute *prony_machine_compute(const prony_machine *machine, size_t *count);
 /* *count rows of memory and cache bandwidth. Owned by the measurement. */
 PRONY_API const prony_peak_bandwidth *prony_machine_bandwidth(const prony_machine *machine, size_t *count);
-/* Of one thread and of the most. None where the file was kept by a version that did not measure them. */
+/* Rates of one thread and of the most threads. Empty if an older version stored the file. */
 PRONY_API const prony_work_rate *prony_machine_work(const prony_machine *machine, size_t *count);
 /* As JSON, "prony.machine/1". */
 PRONY_API PRONY_MUST_USE prony_status prony_machine_write(const prony_machine *machine, prony_write_fn write,

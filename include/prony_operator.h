@@ -20,7 +20,7 @@ typedef struct prony_node {
     const char *domain;  /* "" is ai.onnx */
     int64_t opset;       /* version of `domain` that the model imports */
     const struct prony_attributes *attributes; /* opaque: read it with the functions below */
-    const char *within; /* the If and its branch that it was put in place of, as messages name them; NULL: none */
+    const char *within;                        /* the If and the branch that replaced it, for messages; NULL: none */
 } prony_node;
 
 /* The integer attribute `name`. false, and *out is left alone: the node has no attribute of this name and type. */
@@ -77,7 +77,7 @@ typedef struct prony_context {
     size_t scratch_bytes;
     int threads; /* this call's intra-op thread budget, >= 1 */
     prony_error *error;
-    prony_precision precision; /* that the session admits; a more exact result is always right */
+    prony_precision precision; /* precision of the session; a more exact result is always right */
     uint32_t constant_inputs;  /* bit i: input i is a constant of the graph, the same in every run */
 
     /* The library's own. */
@@ -89,7 +89,7 @@ typedef struct prony_context {
 
 /* State and working memory, from prepare to the plan; arrives zeroed. */
 typedef struct prony_prepared {
-    void *state;          /* handed to every run as context->state, and to release once; may be NULL */
+    void *state;          /* passed to every run as context->state, and to release once; may be NULL */
     size_t scratch_bytes; /* working memory of one run, planned together with the model's buffers */
 } prony_prepared;
 
@@ -140,8 +140,9 @@ typedef struct prony_operator {
 
 /* An empty registry. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_registry_create(prony_registry **out, prony_error *error);
-/* Copies the definition. A custom operator goes before a built-in one of the same name. A second definition of the same
- * domain, name and since_opset is PRONY_INVALID_ARGUMENT. Not to be called once a model uses the registry. */
+/* Copies the definition. A custom operator takes precedence over a built-in one of the same name. A second
+ * definition of the same domain, name and since_opset is PRONY_INVALID_ARGUMENT. Not to be called once a model uses
+ * the registry. */
 PRONY_API PRONY_MUST_USE prony_status prony_registry_add(prony_registry *registry, const prony_operator *definition,
                                                          prony_error *error);
 /* Replaces the cost or shape function of an existing operator; context->user is `user`. A second override of the same
@@ -164,11 +165,11 @@ typedef struct prony_operator_info {
     int64_t since_opset;
     const char *types;          /* element types of the first input, comma-separated */
     const char *cost;           /* the cost formula in words */
-    const char *const *kernels; /* in order of preference; none: nodes of other operators take its place (Gradient) */
+    const char *const *kernels; /* in order of preference; empty: nodes of other operators replace it (Gradient) */
     size_t kernel_count;
 } prony_operator_info;
 
-/* Built-in operators; one that changed between opset versions counts once a version. */
+/* Number of built-in operators; each opset version of an operator counts. */
 PRONY_API size_t prony_operator_count(void);
 /* Built-in operator `index`. Static; NULL: no such index. */
 PRONY_API const prony_operator_info *prony_operator_at(size_t index);

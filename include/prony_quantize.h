@@ -1,5 +1,4 @@
-/* Quantization: ranges of a float model's values from data, and the 8-bit model that follows from them.
- * Conventions: prony.h. */
+/* Quantization: ranges of a float model's values from data, and the resulting 8-bit model. Conventions: prony.h. */
 #ifndef PRONY_QUANTIZE_H
 #define PRONY_QUANTIZE_H
 
@@ -11,20 +10,18 @@ extern "C" {
 
 /* ---- calibration ---- */
 
-/* The choice of a range from the elements that were seen. Zero is always inside the range. */
+/* The choice of a range from the observed elements. Zero is always inside the range. */
 typedef enum prony_calibration_method {
     PRONY_CALIBRATE_MINMAX,     /* all of them */
-    PRONY_CALIBRATE_PERCENTILE, /* the share that is asked for, by size: of histograms with 2048 bins */
-    PRONY_CALIBRATE_ENTROPY     /* cut where the divergence (Kullback and Leibler) of 128 levels from the elements is
-                                   least */
+    PRONY_CALIBRATE_PERCENTILE, /* the requested share of elements by size, from histograms with 2048 bins */
+    PRONY_CALIBRATE_ENTROPY     /* cut at the least Kullback-Leibler divergence between 128 levels and the elements */
 } prony_calibration_method;
 
 PRONY_API const char *prony_calibration_method_name(prony_calibration_method method); /* "minmax", "percentile",
                                                                                          "entropy" */
 PRONY_API bool prony_calibration_method_find(prony_calibration_method *out, const char *name);
 
-/* Ranges, scales and zero points by value, and the SHA-256 of the model that they are of. Immutable; may be shared by
- * threads. */
+/* Ranges, scales and zero points by value, and the SHA-256 of their model. Immutable; may be shared by threads. */
 typedef struct prony_calibration prony_calibration;
 
 typedef struct prony_calibrate_options {
@@ -49,9 +46,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_calibrate(prony_calibration **out, p
 PRONY_API void prony_calibration_release(prony_calibration *calibration);
 /* Samples and values that it was made of. */
 PRONY_API int64_t prony_calibration_samples(const prony_calibration *calibration);
-/* Values that the calibration has ranges of. */
+/* Number of values with a range. */
 PRONY_API size_t prony_calibration_count(const prony_calibration *calibration);
-/* JSON, "prony.calibration/1": to a temporary name, then renamed. */
+/* Writes JSON, "prony.calibration/1", by way of a temporary name. */
 PRONY_API PRONY_MUST_USE prony_status prony_calibration_save(const prony_calibration *calibration, const char *path,
                                                              prony_error *error);
 /* Scales that are not positive float32 numbers, zero points outside 0 to 255 and empty ranges are
@@ -64,13 +61,13 @@ PRONY_API PRONY_MUST_USE prony_status prony_calibration_load(prony_calibration *
 
 typedef struct prony_quantize_options {
     size_t struct_size;
-    /* NULL: ranges of activations are found in every run, by products of matrices alone (Gemm, MatMul: they become
+    /* NULL: every run finds the ranges of activations, for matrix products only (Gemm and MatMul become
      * DynamicQuantizeMatMul of the domain com.microsoft); convolutions stay in float. */
     const prony_calibration *calibration;
     /* > 0: layers stay in float until the outputs on `data` differ from the float model's by at most this part of their
      * range. The difference of an output is its root mean square; the range is the largest minus the smallest value. */
     double keep_accuracy;
-    const prony_dataset *data; /* of keep_accuracy: its first samples, 32 at most */
+    const prony_dataset *data; /* the first samples of keep_accuracy's data, 32 at most */
     bool power_of_two;         /* scales are rounded up to powers of two: integers and floats then give the same bits */
     const prony_session_options *session; /* free dimensions and threads of those runs, and shapes; NULL: defaults */
     void (*progress)(void *user, int64_t models_tried, int64_t models); /* of keep_accuracy; may be NULL */
@@ -78,11 +75,12 @@ typedef struct prony_quantize_options {
 } prony_quantize_options;
 #define PRONY_QUANTIZE_OPTIONS_INIT PRONY_INIT(prony_quantize_options)
 
-/* A layer of the float model that could be quantized. */
+/* A layer of the float model that can be quantized. */
 typedef struct prony_quantized_row {
     const char *name, *op; /* borrowed from the quantized model */
     bool quantized;
-    double error; /* that quantizing this one alone makes at the outputs, as part of their range; NaN: not measured */
+    double
+        error; /* change of the outputs if only this layer is quantized, as a fraction of their range; NaN: not measured */
 } prony_quantized_row;
 
 /* The model with QuantizeLinear and DequantizeLinear pairs around its quantised operators (opset 13 or newer; weights
@@ -101,7 +99,7 @@ PRONY_API bool prony_model_is_quantized(const prony_model *model);
  * name, then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_save(const prony_model *model, const char *path, bool external,
                                                        prony_error *error);
-/* true: weights of the model lie in files of their own. */
+/* true: weights of the model are in separate files. */
 PRONY_API bool prony_model_is_external(const prony_model *model);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Profiling and reports: what a model costs and what it took, counting presets, forms. Conventions: prony.h. */
+/* Profiling and reports: costs and times of a model, counting presets, formats. Conventions: prony.h. */
 #ifndef PRONY_REPORT_H
 #define PRONY_REPORT_H
 
@@ -20,7 +20,7 @@ typedef struct prony_time_stats {
     bool p90_valid, p95_valid, p99_valid, p999_valid;
 } prony_time_stats;
 
-/* Of times in any unit of nanoseconds, in order; `samples_ns` is left as it is. */
+/* Computes statistics of times in any unit, in their order; `samples_ns` is not changed. */
 PRONY_API PRONY_MUST_USE prony_status prony_time_stats_compute(prony_time_stats *out, const int64_t *samples_ns,
                                                                size_t count, prony_error *error);
 
@@ -29,12 +29,12 @@ PRONY_API PRONY_MUST_USE prony_status prony_time_stats_compute(prony_time_stats 
 /* One original node of the model. Pointers are owned by the report. */
 typedef struct prony_layer_row {
     uint32_t index;          /* position in the model */
-    uint32_t operator_index; /* row that executed it; PRONY_NO_INDEX: folded, or a view that runs nothing */
+    uint32_t operator_index; /* operator that executed it; PRONY_NO_INDEX: folded, or a view without an operator */
     const char *name;
     const char *module; /* path of the module it belongs to, "" for the root */
     const char *op;
     bool folded;                      /* evaluated at bind time */
-    bool dynamic;                     /* shapes, and so the cost, were known only at run time */
+    bool dynamic;                     /* shapes, and so the cost, are known to a run only */
     const prony_value *const *inputs; /* type and shape only; NULL where omitted */
     const prony_value *const *outputs;
     size_t input_count, output_count;
@@ -49,9 +49,8 @@ typedef struct prony_layer_row {
                                 NULL: not known */
     bool counted;            /* `count` is set: a counting preset was chosen and counts this operator */
     uint64_t count;          /* what the preset's tool says of it */
-    bool removed;            /* returns its input unchanged, or was folded into weights: nothing of it runs, no time is
-                              its */
-    double operator_share;   /* of its operator's time, 0..1; worth about one digit where time_attributed */
+    bool removed; /* returns its input unchanged, or was folded into weights: it does not execute and has no time */
+    double operator_share; /* of its operator's time, 0..1; worth about one digit where time_attributed */
 } prony_layer_row;
 
 /* The work of one thread of a thread pool on an operator, in the last run. */
@@ -65,10 +64,10 @@ typedef struct prony_thread_share {
 /* Use of the threads: means of the runs in which they were traced. Tasks of the thread pool are work; an operator
  * without such tasks is work of the calling thread. */
 typedef struct prony_parallel {
-    double threads_used;   /* that had work; 0: not known, and the rest is not set */
+    double threads_used;   /* threads that had work; 0: not known, and the rest is not set */
     int64_t busy_ns;       /* at work, all threads together */
-    int64_t wait_ns;       /* the operator's time once for each thread it may use, less busy_ns */
-    double imbalance;      /* busiest thread over the mean of those that had work, less 1; 0: even */
+    int64_t wait_ns;       /* the operator's time, once for each thread that it may use, minus busy_ns */
+    double imbalance;      /* busiest thread over the mean of the threads with work, minus 1; 0: even */
     double achieved_cores; /* busy_ns over the operator's time */
     double efficiency;     /* achieved_cores over the threads it may use */
 } prony_parallel;
@@ -96,13 +95,12 @@ typedef struct prony_operator_row {
     uint64_t offset_bytes; /* of output 0 in the arena; UINT64_MAX: not in the arena */
     uint64_t output_bytes;
     uint64_t scratch_bytes;
-    uint64_t library_heap_calls;          /* per run, made by libraries inside this operator; 0 where not counted */
+    uint64_t library_heap_calls;          /* heap calls per run of libraries inside this operator; 0: not counted */
     bool traced;                          /* the three below are set */
-    int worker;                           /* that executed it in the last run, from 0 */
+    int worker;                           /* worker that executed it in the last run, from 0 */
     int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
     const prony_thread_share
-        *thread_shares; /* threads that took part in that run, by number; NULL: not asked for, or it ran
-                                       alone */
+        *thread_shares; /* threads that took part in that run, by number; NULL: not requested, or one thread */
     size_t thread_share_count;
     prony_parallel parallel;       /* if threads were traced */
     const int64_t *thread_busy_ns; /* [thread_busy_count] means per run, by number; NULL: not known */
@@ -110,7 +108,7 @@ typedef struct prony_operator_row {
     bool counted; /* the three below are set: hardware counters, mean per run, of all threads, user space
                                     only */
     uint64_t cycles, instructions, cache_misses;
-    const prony_fact *kernel_facts; /* what the kernel says of its work; docs/reference/report.md has the keys */
+    const prony_fact *kernel_facts; /* facts that the kernel states; docs/reference/report.md has the keys */
     size_t kernel_fact_count;
     const prony_reason *reasons; /* what explains most surely first */
     size_t reason_count;
@@ -124,7 +122,7 @@ typedef struct prony_operator_row {
  * those of a parent's subgraphs sum to the parent's cost without what it does itself; of the operators likewise, but
  * for their bytes, which are external traffic only. */
 typedef struct prony_nested_row {
-    uint32_t index;       /* position in its list, where each row stands behind the one that it is inside of */
+    uint32_t index;       /* position in its list; a row follows the row that contains it */
     uint32_t owner;       /* the model's own row around it all, in the list of the same level: layers or operators */
     uint32_t parent;      /* row of this list whose subgraph it stands in; PRONY_NO_INDEX: the owner's */
     uint32_t depth;       /* subgraphs around it, from 1 */
@@ -134,8 +132,7 @@ typedef struct prony_nested_row {
     const char *module;           /* as of a layer */
     const char *kernel, *backend; /* what ran it; "": nothing did, or it is a view */
     bool folded, dynamic;
-    const prony_value *const *inputs, *const *outputs; /* layers: type and shape only; NULL where omitted. Operators:
-                                                          NULL */
+    const prony_value *const *inputs, *const *outputs; /* layers: type and shape only; NULL: omitted. Operators: NULL */
     size_t input_count, output_count;
     const uint32_t *sources; /* layers: per input the row of this list that makes it; PRONY_NO_INDEX: it comes from
                                 elsewhere. NULL: not known */
@@ -164,7 +161,7 @@ typedef struct prony_totals {
 
 /* A weight tensor, or a buffer such as the running statistics of a BatchNormalization. */
 typedef struct prony_parameter_row {
-    const char *name; /* "": what stands inside of a subgraph or of an attribute */
+    const char *name; /* "": the weight is inside a subgraph or an attribute */
     uint32_t layer;   /* the first that uses it */
     prony_dtype dtype;
     prony_shape shape;
@@ -174,8 +171,8 @@ typedef struct prony_parameter_row {
     double share;             /* of all rows' elements, 0..1 */
 } prony_parameter_row;
 
-/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. Sums include what
- * lies below. */
+/* A module: an inner vertex of the tree that node names such as /layer1/layer1.0/conv1/Conv spell. Sums include all
+ * modules below. */
 typedef struct prony_module_row {
     const char *path; /* "layer1/layer1.0"; the root is "" and shown as __root__ */
     const char *type; /* last part without trailing digits or index; a guess from the name */
@@ -248,7 +245,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_inspect(prony_report **out, prony_mo
 typedef struct prony_profile_options {
     size_t struct_size;
     int64_t warmup_runs; /* -1: detected */
-    int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds is up */
+    int64_t runs;        /* 0: until the median is known to 1 %, or max_seconds have passed */
     double max_seconds;  /* 0: 5 s, or as long as `runs` takes; of warm-up, measuring the cost and runs together: a run
                             that has begun is finished */
     /* May be NULL. `relative_error`: of the median; NaN while it is not known. */
@@ -296,7 +293,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_join(prony_report *into, cons
                                                         size_t count, prony_error *error);
 /* Runs of each process, in the order of the samples; NULL and 0: all are of one. */
 PRONY_API const uint64_t *prony_report_process_runs(const prony_report *report, size_t *count);
-/* Labels the report: that many threads of another process kept processors busy meanwhile. */
+/* Labels the report: this many threads of another process kept processors busy during the measurement. */
 PRONY_API void prony_report_set_background(prony_report *report, int threads);
 /* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */
 PRONY_API const prony_time_stats *prony_report_end_to_end(const prony_report *report);
@@ -311,7 +308,7 @@ typedef struct prony_count_rule {
 typedef struct prony_count_preset {
     const char *name;   /* "fvcore" */
     const char *source; /* the tool's own file */
-    const char *pin;    /* commit or release that the numbers are those of */
+    const char *pin;    /* commit or release of the tool with these numbers */
     const char *note;   /* how a MAC counts, what it leaves out */
     const prony_count_rule *rules;
     size_t rule_count;
@@ -371,8 +368,7 @@ PRONY_API const char *prony_report_counters_missing(const prony_report *report);
 typedef struct prony_tune_trial {
     const char *kernel;
     int64_t time_ns;     /* of one run, the median; -1: it failed */
-    int64_t reorder_ns;  /* of bringing values to the layouts that it takes, and what it makes to that of the default
-                            kernel */
+    int64_t reorder_ns;  /* time to bring values to its layouts, and its result to the default kernel's layout */
     const char *failure; /* "": it did not fail */
 } prony_tune_trial;
 
@@ -387,13 +383,13 @@ typedef struct prony_tuned_operator {
 
 /* Kernels chosen by measurement (prony_session_options.tune). */
 typedef struct prony_tuning {
-    uint64_t operators, changed;   /* that had a choice; that take another kernel than by default */
+    uint64_t operators, changed;   /* operators with a choice; operators with another kernel than the default */
     uint64_t measured, cached;     /* problems, equal operators once: measured by this process; taken from the file. Of
                                     all plans of the session */
-    uint64_t untried;              /* operators that keep the default kernel because the time for measuring was up */
-    int64_t measuring_ns, file_ns; /* that measuring, and reading and writing the file, took of the session */
-    const char *file;              /* where measurements are kept; "": nowhere */
-    const char *note;              /* what is to be said of it, such as why nothing is kept; "": nothing */
+    uint64_t untried;              /* operators that keep the default kernel because the time for measuring ran out */
+    int64_t measuring_ns, file_ns; /* time for measuring, and for reading and writing the file, in this session */
+    const char *file;              /* file of the measurements; "": none */
+    const char *note;              /* remark, such as the reason for a missing file; "": none */
     const prony_tuned_operator *choices; /* not those in subgraphs */
     size_t choice_count;
     bool reverted; /* the default kernels stay: as a whole the other ones were no faster, or a run
@@ -406,7 +402,7 @@ PRONY_API const prony_tuning *prony_report_tuning(const prony_report *report);
 
 /* NULL if the report measured nothing. */
 PRONY_API const prony_time_stats *prony_report_latency(const prony_report *report);
-/* Operators that no kernel exists for, as "domain::Op-opset (n nodes)"; borrowed. */
+/* Operators without a kernel, as "domain::Op-opset (n nodes)"; borrowed. */
 PRONY_API const char *const *prony_report_unsupported(const prony_report *report, size_t *count);
 /* Share of a run's wall time that lies inside operators, 0..1; negative if not measured. */
 PRONY_API double prony_report_time_coverage(const prony_report *report);
@@ -451,9 +447,8 @@ typedef struct prony_error_metrics {
 typedef struct prony_accuracy_row {
     uint32_t index; /* of the layer or operator */
     prony_error_metrics own, accumulated;
-    const char *not_compared; /* why both are unknown; NULL: at least one is known */
-    const char *note;         /* what to know of the figures, such as an operator without float64 reference; NULL:
-                                 nothing */
+    const char *not_compared; /* reason why both are unknown; NULL: at least one is known */
+    const char *note;         /* remark on the errors, such as an operator without float64 reference; NULL: none */
 } prony_accuracy_row;
 
 /* Of a whole output of the model. */

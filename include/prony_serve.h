@@ -25,11 +25,11 @@ typedef struct prony_batcher prony_batcher;
 
 typedef struct prony_batcher_options {
     size_t struct_size;
-    int sessions;        /* runs side by side, each by a thread of its own with a session of its own; 0: 1 */
-    int64_t max_batch;   /* samples in one run, at most 65536; 0 and 1: nothing is combined */
-    int64_t max_wait_ns; /* that a request waits for others, from its submission; 0: what waits already is combined;
-                            INT64_MAX: until the batch is full or the batcher is closed */
-    size_t max_queue;    /* requests that may wait; 0: 65536 */
+    int sessions;      /* sessions that run at the same time, each on a thread of its own; 0: 1 */
+    int64_t max_batch; /* samples in one run, at most 65536; 0 and 1: requests are not combined */
+    int64_t
+        max_wait_ns; /* longest wait of a request for others, from its submission; 0: only waiting requests are combined; INT64_MAX: until the batch is full or the batcher is closed */
+    size_t max_queue; /* requests that may wait; 0: 65536 */
 } prony_batcher_options;
 #define PRONY_BATCHER_OPTIONS_INIT PRONY_INIT(prony_batcher_options)
 
@@ -40,9 +40,9 @@ typedef struct prony_batcher_options {
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_create(prony_batcher **out, prony_model *model,
                                                            const prony_session_options *session,
                                                            const prony_batcher_options *options, prony_error *error);
-/* Takes no more requests: prony_batcher_submit is PRONY_CANCELLED from now on. Those that wait are served, or, with
- * `drop`, done with PRONY_CANCELLED at once, by the calling thread; runs under way end in any case. Returns before
- * that. */
+/* Accepts no more requests: prony_batcher_submit fails with PRONY_CANCELLED from now on. Waiting requests are
+ * served; with `drop` the calling thread ends them with PRONY_CANCELLED at once. Runs that have begun are finished.
+ * The function returns before they end. */
 PRONY_API void prony_batcher_close(prony_batcher *batcher, bool drop);
 /* Closes without dropping, waits until every request is done, and frees. Not to be called from a `done` function, nor
  * while another thread may still use the batcher. */
@@ -52,19 +52,19 @@ PRONY_API void prony_batcher_release(prony_batcher *batcher);
 typedef struct prony_batch_result {
     prony_status status;
     const char *message;               /* what went wrong; "" */
-    const prony_value *const *outputs; /* this request's own, in model order; NULL where it failed */
+    const prony_value *const *outputs; /* outputs of this request, in model order; NULL: it failed */
     size_t output_count;
-    int64_t batch;                                 /* requests in the run that served it */
-    int64_t submitted_ns, started_ns, finished_ns; /* started_ns: of the run; less submitted_ns is the time in the
-                                                      queue */
+    int64_t batch; /* requests in the run that served it */
+    int64_t submitted_ns, started_ns,
+        finished_ns; /* started_ns: start of the run; minus submitted_ns: time in the queue */
 } prony_batch_result;
 
-/* Called once for every request that was taken, by a thread of the batcher (or of prony_batcher_close). It may
- * submit. */
+/* Called once for every accepted request, by a thread of the batcher (or of prony_batcher_close). It may submit. */
 typedef void (*prony_batch_done)(void *user, const prony_batch_result *result);
 
-/* Takes a request: a value per model input, in model order. The values and their data are borrowed until `done`
- * returns. Values that do not fit the model's inputs are refused here; a full queue is PRONY_LIMIT. Thread-safe. */
+/* Submits a request: a value per model input, in model order. The batcher borrows the values and their data until
+ * `done` returns. Values that do not fit the model's inputs are refused here; a full queue is PRONY_LIMIT.
+ * Thread-safe. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit(prony_batcher *batcher, const prony_value *const *inputs,
                                                            size_t count, prony_batch_done done, void *user,
                                                            prony_error *error);
@@ -76,9 +76,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_batcher_run(prony_batcher *batcher, 
 
 /* Result of the runs of prony_batcher_create: samples run alone against the same samples combined. */
 typedef struct prony_batch_trial {
-    bool known;      /* false: nothing is combined, or the model did not run on generated inputs */
+    bool known;      /* false: requests are not combined, or the model did not run on generated inputs */
     bool identical;  /* bit for bit */
-    double largest;  /* difference over the largest magnitude in the output; 1 where anything but floats differs */
+    double largest;  /* difference over the largest magnitude in the output; 1: values other than floats differ */
     int sizes_count; /* that runs have, ascending */
     int64_t sizes[4];
     int threads; /* of each session */
@@ -96,14 +96,14 @@ typedef struct prony_sample_row {
 
 /* One run in N, stamped. Borrowed: valid during the callback. */
 typedef struct prony_sample {
-    uint64_t run;             /* its number since the monitor was set, from 1 */
+    uint64_t run;             /* number of the run since the monitor was set, from 1 */
     int64_t latency_ns;       /* of this run */
-    prony_time_stats latency; /* of the runs since the sample before, at most the last 1024 */
+    prony_time_stats latency; /* statistics of the runs since the previous sample, at most the last 1024 */
     const prony_sample_row *operators;
     size_t operator_count;
     uint64_t arena_bytes;    /* planned for the session's buffers */
     uint64_t resident_bytes; /* of the process; 0: not known */
-    double overhead;         /* what watching has cost so far over the time of all runs; callbacks are not part of it */
+    double overhead;         /* cost of monitoring so far, over the time of all runs; without callbacks */
 } prony_sample;
 
 typedef enum prony_alert_kind { PRONY_ALERT_LATENCY, PRONY_ALERT_MEMORY } prony_alert_kind;
@@ -115,7 +115,7 @@ typedef struct prony_alert {
 
 typedef struct prony_monitor_options {
     size_t struct_size;
-    uint64_t every;                                         /* one run in so many is stamped; at least 1 */
+    uint64_t every;                                         /* one run in `every` is stamped; at least 1 */
     void (*sample)(void *user, const prony_sample *sample); /* may be NULL */
     int64_t latency_above_ns;                               /* asked of every run; 0: no alert */
     uint64_t memory_above_bytes;                            /* of the process, asked of sampled runs; 0: no alert */

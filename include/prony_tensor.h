@@ -86,7 +86,8 @@ PRONY_API size_t prony_dtype_bytes(prony_dtype dtype, int64_t count);
 /* Reads one tensor from FILE.npy, FILE.npz (which then holds one array) or FILE.pb (TensorProto). Text in an .npy is <U
  * or |S. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load(prony_value **out, const char *path, prony_error *error);
-/* As above; a .pb file does not say what it holds: a TensorProto, SequenceProto or OptionalProto is told by `kind`. */
+/* As above. A .pb file does not state its message; `kind` says if it is a TensorProto, SequenceProto or
+ * OptionalProto. */
 PRONY_API PRONY_MUST_USE prony_status prony_value_load_kind(prony_value **out, const char *path, prony_kind kind,
                                                             prony_error *error);
 /* One array of FILE.npz by its name; NULL: the only one. An only array that numpy.savez called arr_0 has any name. */
