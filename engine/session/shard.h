@@ -34,7 +34,5 @@ typedef struct prn_cut_costs {
  * where no choice fits the memory limit; *least (may be NULL) is then the smallest largest stage. */
 PRN_MUST_USE bool prn_cuts_choose(const prn_cut_costs *costs, size_t stages, size_t *chosen, bool *found,
                                   uint64_t *least);
-/* Predicted bytes of the stage between two positions. */
-uint64_t prn_cut_memory(const prn_cut_costs *costs, size_t from, size_t to);
 
 #endif

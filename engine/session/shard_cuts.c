@@ -7,14 +7,6 @@
 
 #define SLACK 1.05 /* of the worst stage, for fewer bytes at the cuts: less than what costs are predicted to */
 
-uint64_t prn_cut_memory(const prn_cut_costs *c, size_t from, size_t to)
-{
-    uint64_t live = 0;
-    for (size_t i = from; i < to; i++)
-        if (c->live_bytes[i] > live) live = c->live_bytes[i];
-    return c->weight_bytes[to] - c->weight_bytes[from] + live + c->cuts[from].bytes;
-}
-
 /* Cost of the stage [from, to), infinite if it is not possible. `live`: the most live bytes at its positions. */
 static double cost_of(const prn_cut_costs *c, size_t from, size_t to, uint64_t live, prony_shard_by by)
 {

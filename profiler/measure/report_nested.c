@@ -14,7 +14,6 @@ typedef struct builder {
     prony_report *report;
     const prn_nested *nested; /* NULL: nothing ran */
     uint32_t **rows;          /* of each subgraph's plan: by layer, its row */
-    size_t row_lists;
     prony_error *error;
 } builder;
 

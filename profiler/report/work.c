@@ -21,13 +21,6 @@ const char *prn_work_name(prn_work work)
     return kinds[work].name;
 }
 
-prn_work prn_work_find(const char *name)
-{
-    int k = 0;
-    while (k < PRN_WORK_COUNT && strcmp(kinds[k].name, name) != 0) k++;
-    return (prn_work)k;
-}
-
 /* ---- rates ---- */
 
 /* 0: not measured. */

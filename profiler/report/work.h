@@ -28,8 +28,6 @@ typedef enum prn_work {
 } prn_work;
 
 const char *prn_work_name(prn_work work);
-/* PRN_WORK_COUNT: there is no such kind. */
-prn_work prn_work_find(const char *name);
 
 typedef struct prn_work_rates {
     double per_second[PRN_WORK_COUNT];
