@@ -59,7 +59,7 @@ static prony_status list_values(prn_quant_plan *plan, prony_error *error)
     return PRONY_OK;
 }
 
-static void take_types(prn_quant_plan *plan, const prn_program *types)
+static void quantize_plan_copy_types(prn_quant_plan *plan, const prn_program *types)
 {
     for (size_t i = 0; i < types->value_count; i++) {
         const prn_value_def *def = types->values[i];
@@ -121,7 +121,7 @@ prony_status prn_quant_plan_make(prn_quant_plan *plan, const prony_model *model,
 {
     *plan = (prn_quant_plan){.model = model, .graph = &model->file->graph};
     PRN_TRY(list_values(plan, error));
-    take_types(plan, types);
+    quantize_plan_copy_types(plan, types);
     PRN_TRY(note_uses(plan, error));
     prn_quant_classify(plan);
     return PRONY_OK;

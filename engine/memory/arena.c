@@ -25,14 +25,13 @@
 #include <stdalign.h>
 #include <string.h>
 
-#define ALIGNMENT 64
 #define SMALLEST_CHUNK ((uint64_t)256 << 10)
 #define TRIMMED_BYTES ((uint64_t)1 << 20)       /* smaller blocks are not worth a system call; not measured */
 #define ADDRESS_SPACE_BYTES (UINT64_C(1) << 47) /* largest address space of a process */
 
 typedef struct block block;
 struct block {
-    alignas(ALIGNMENT) uint64_t bytes; /* header included */
+    alignas(PRN_ARENA_ALIGNMENT) uint64_t bytes; /* header included */
     uint64_t asked;
     uint64_t offset;       /* in the arena */
     block *before, *after; /* neighbours in the chunk */
@@ -45,10 +44,10 @@ struct block {
     uint32_t owner;
     uint32_t live; /* holders; 0: free */
 };
-_Static_assert(sizeof(block) == ALIGNMENT, "a block's header takes one cache line");
+_Static_assert(sizeof(block) == PRN_ARENA_ALIGNMENT, "a block's header takes one cache line");
 
 typedef struct chunk {
-    alignas(ALIGNMENT) struct chunk *older;
+    alignas(PRN_ARENA_ALIGNMENT) struct chunk *older;
     block *first;
     uint64_t bytes; /* of all blocks */
     uint8_t starts[];
@@ -79,7 +78,7 @@ prony_status prn_arena_create(prn_arena **out, uint64_t planned_bytes, bool reco
     *out = NULL;
     prn_arena *arena = prn_calloc(1, sizeof *arena);
     if (!arena) return prn_no_memory(error);
-    arena->base = planned_bytes <= SIZE_MAX ? prn_alloc_aligned(ALIGNMENT, (size_t)planned_bytes) : NULL;
+    arena->base = planned_bytes <= SIZE_MAX ? prn_alloc_aligned(PRN_ARENA_ALIGNMENT, (size_t)planned_bytes) : NULL;
     if (!arena->base) {
         prony_status status = prn_no_memory(error);
         prn_error_prefix(error, "the plan's arena");
@@ -167,7 +166,8 @@ static void note_fragmentation(prn_arena *arena)
 
 static uint64_t head_bytes(uint64_t chunk_bytes)
 {
-    return (sizeof(chunk) + chunk_bytes / (8 * ALIGNMENT) + ALIGNMENT) & ~(uint64_t)(ALIGNMENT - 1);
+    return (sizeof(chunk) + chunk_bytes / (8 * PRN_ARENA_ALIGNMENT) + PRN_ARENA_ALIGNMENT) &
+           ~(uint64_t)(PRN_ARENA_ALIGNMENT - 1);
 }
 
 /* Grows by half of the present size, so that a model with slowly growing needs stops growing after a few runs. Close to
@@ -178,11 +178,11 @@ static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *erro
         return prn_fail(error, PRONY_LIMIT, "%llu bytes at run time exceed the address space",
                         (unsigned long long)need);
     uint64_t held = arena->figures.planned_bytes + arena->figures.dynamic_bytes;
-    uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(ALIGNMENT - 1), room = prn_budget_room();
+    uint64_t wanted = arena->figures.dynamic_bytes / 2 & ~(uint64_t)(PRN_ARENA_ALIGNMENT - 1), room = prn_budget_room();
     if (wanted < SMALLEST_CHUNK) wanted = SMALLEST_CHUNK;
-    if (wanted < need || wanted + head_bytes(wanted) + 2 * ALIGNMENT > room) wanted = need;
+    if (wanted < need || wanted + head_bytes(wanted) + 2 * PRN_ARENA_ALIGNMENT > room) wanted = need;
     uint64_t head = head_bytes(wanted);
-    chunk *c = prn_alloc_aligned(ALIGNMENT, (size_t)(head + wanted));
+    chunk *c = prn_alloc_aligned(PRN_ARENA_ALIGNMENT, (size_t)(head + wanted));
     if (!c) {
         prony_status status = prn_no_memory(error);
         prn_error_prefix(error, "%llu bytes at run time", (unsigned long long)need);
@@ -193,7 +193,7 @@ static prony_status add_chunk(prn_arena *arena, uint64_t need, prony_error *erro
     c->older = arena->newest;
     c->first = b;
     c->bytes = wanted;
-    memset(c->starts, 0, (size_t)(wanted / (8 * ALIGNMENT) + 1));
+    memset(c->starts, 0, (size_t)(wanted / (8 * PRN_ARENA_ALIGNMENT) + 1));
     arena->newest = c;
     arena->figures.dynamic_bytes += wanted;
     arena->figures.growths++;
@@ -207,8 +207,8 @@ static chunk *chunk_around(const prn_arena *arena, const void *payload, uint64_t
     for (chunk *c = arena->newest; c; c = c->older) {
         uintptr_t distance = (uintptr_t)payload - (uintptr_t)c->first;
         if ((uintptr_t)payload < (uintptr_t)c->first || distance >= c->bytes) continue;
-        *line = distance / ALIGNMENT;
-        return distance % ALIGNMENT ? NULL : c;
+        *line = distance / PRN_ARENA_ALIGNMENT;
+        return distance % PRN_ARENA_ALIGNMENT ? NULL : c;
     }
     return NULL;
 }
@@ -233,7 +233,7 @@ static block *arena_block_of(const prn_arena *arena, const void *payload)
 /* Leaves the rest as a free block if a header and one line of payload fit into it. */
 static void arena_cut(prn_arena *arena, block *b, uint64_t need)
 {
-    if (b->bytes - need < sizeof(block) + ALIGNMENT) return;
+    if (b->bytes - need < sizeof(block) + PRN_ARENA_ALIGNMENT) return;
     block *rest = (block *)((uint8_t *)b + need);
     if (arena->fill_dead) prn_bytes_unpoison(rest, sizeof *rest);
     *rest = (block){.bytes = b->bytes - need, .offset = b->offset + need, .before = b, .after = b->after};
@@ -262,10 +262,10 @@ prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, ui
 {
     *out = NULL;
     uint64_t need;
-    if (!prn_add_u64(&need, bytes ? bytes : 1, sizeof(block) + ALIGNMENT - 1) || need > INT64_MAX)
+    if (!prn_add_u64(&need, bytes ? bytes : 1, sizeof(block) + PRN_ARENA_ALIGNMENT - 1) || need > INT64_MAX)
         return prn_fail(error, PRONY_LIMIT, "the arena cannot provide %llu bytes at run time",
                         (unsigned long long)bytes);
-    need &= ~(uint64_t)(ALIGNMENT - 1);
+    need &= ~(uint64_t)(PRN_ARENA_ALIGNMENT - 1);
     if (arena->record && !PRN_GROW(arena->events, arena->event_capacity, arena->event_count + arena->live_count + 2))
         return prn_no_memory(error);
     if (!arena->largest || arena->largest->bytes < need) PRN_TRY(add_chunk(arena, need, error));

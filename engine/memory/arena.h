@@ -14,6 +14,10 @@
 
 #include "base/status.h"
 
+/* Of planned buffers, dynamic blocks and their headers: a cache line, and the vector of AVX-512. The bitmap `starts` of
+ * arena.c has one bit per such unit. */
+#define PRN_ARENA_ALIGNMENT 64
+
 typedef struct prn_arena prn_arena;
 
 typedef struct prn_arena_event {
@@ -48,7 +52,7 @@ void prn_arena_unlock(prn_arena *arena);
 /* For tests: unused bytes of the dynamic region hold a pattern, see engine/plan/buffer_poison.h. Called before the
  * first prn_arena_take. */
 void prn_arena_fill_unused(prn_arena *arena);
-/* 64-byte aligned start of the planned region. */
+/* Aligned start of the planned region. */
 uint8_t *prn_arena_base(prn_arena *arena);
 PRN_MUST_USE prony_status prn_arena_take(prn_arena *arena, uint64_t bytes, uint32_t owner, uint32_t step, void **out,
                                          prony_error *error);

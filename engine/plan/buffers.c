@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-#define PRN_ALIGNMENT 64
-
 /* Visited values point directly at the root afterwards, so long chains of views are walked once. */
 uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
 {
@@ -346,7 +344,7 @@ static prony_status plan_one_worker(prn_plan *plan, root_life *life, prony_error
 {
     if (!plan->options.no_reuse) reuse_in_place(plan, life, NULL);
     PRN_TRY(make_buffers(plan, life, error));
-    return prn_memory_plan(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, PRN_ALIGNMENT,
+    return prn_memory_plan(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, PRN_ARENA_ALIGNMENT,
                            &plan->figures, error);
 }
 
@@ -357,7 +355,7 @@ static prony_status plan_workers(prn_plan *plan, root_life *life, prony_error *e
     PRN_TRY(prn_uses_find(&uses, plan, error));
     reuse_in_place(plan, life, &uses);
     prony_status status = make_buffers(plan, life, error);
-    if (status == PRONY_OK) status = prn_plan_memory_by(plan, &uses, PRN_ALIGNMENT, error);
+    if (status == PRONY_OK) status = prn_plan_memory_by(plan, &uses, PRN_ARENA_ALIGNMENT, error);
     prn_uses_free(&uses);
     return status;
 }

@@ -92,8 +92,8 @@ static prony_status pack_once(const prony_context *context, prn_packings *once, 
     return services_build_packed(call, block);
 }
 
-static prony_status host_packed(const prony_context *context, const void *source, const prn_pack_key *key, size_t bytes,
-                                void *argument, const void **out)
+static prony_status services_get_packed(const prony_context *context, const void *source, const prn_pack_key *key,
+                                        size_t bytes, void *argument, const void **out)
 {
     prn_node_environment *site = context->services_data;
     const prn_plan_value *constant = site ? constant_at(site, source) : NULL;
@@ -115,7 +115,7 @@ static prony_status host_packed(const prony_context *context, const void *source
     return status;
 }
 
-static void host_passed(const prony_context *context, const void *from, size_t bytes)
+static void services_release_range(const prony_context *context, const void *from, size_t bytes)
 {
     prn_node_environment *site = context->services_data;
     const prn_plan_value *constant = site ? constant_at(site, from) : NULL;
@@ -456,8 +456,8 @@ static void image_drop(prn_pixels *image)
     *image = (prn_pixels){0};
 }
 
-const prn_services prn_engine_services = {.packed = host_packed,
-                                          .release_range = host_passed,
+const prn_services prn_engine_services = {.packed = services_get_packed,
+                                          .release_range = services_release_range,
                                           .serves_other_extents = serves_other_extents,
                                           .weight_bytes = weight_bytes,
                                           .subgraph_infer = subgraph_infer,

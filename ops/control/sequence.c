@@ -301,7 +301,8 @@ static prony_status sequence_concat_check(const prony_context *context)
 }
 
 /* The joined shape of a sequence's items, which agree but for the axis, or entirely with new_axis. */
-static prony_status concat_shape(const prony_context *context, const prony_value *in, int64_t *axis, prony_shape *shape)
+static prony_status sequence_joined_shape(const prony_context *context, const prony_value *in, int64_t *axis,
+                                          prony_shape *shape)
 {
     const concat_params *params = context->params;
     *axis = params->axis;
@@ -344,7 +345,7 @@ static prony_status sequence_concat_run(const prony_context *context)
     const prony_value *in = context->inputs[0];
     prony_value *out = context->outputs[0];
     int64_t axis, begin = 0;
-    PRN_TRY(concat_shape(context, in, &axis, &out->shape));
+    PRN_TRY(sequence_joined_shape(context, in, &axis, &out->shape));
     out->dtype = in->items[0].dtype;
     size_t width = prn_copy_width(out->dtype);
     if (!width) return prony_fail(context, PRONY_UNSUPPORTED, "items of %s", prony_dtype_name(out->dtype));

@@ -109,7 +109,7 @@ void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_l
     prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
 
-static void conv_direct_tell_tap(const void *argument, int64_t index, prn_direct_tap *tap)
+static void conv_direct_describe_tap(const void *argument, int64_t index, prn_direct_tap *tap)
 {
     const prn_window *window = argument;
     tap->number = index;
@@ -142,7 +142,7 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
     state->k_step = conv.in_channels * state->c_step;
     state->set_step = conv.out_channels * state->k_step;
     prony_status status =
-        prn_direct_add_part(context, state, &conv, &part, conv.kernel_volume, conv_direct_tell_tap, window);
+        prn_direct_add_part(context, state, &conv, &part, conv.kernel_volume, conv_direct_describe_tap, window);
     if (status == PRONY_OK && state->variable)
         out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state));
     else if (status == PRONY_OK)

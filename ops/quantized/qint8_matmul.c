@@ -65,7 +65,8 @@ static bool finishes(const prn_int_matmul *m)
            qint8_matmul_is_known(m->b_scale.value) && qint8_matmul_is_known(m->c);
 }
 
-static prony_status fill_finish(const prony_context *context, const prn_int_matmul *m, byte_state *state)
+static prony_status qint8_matmul_prepare_epilogue(const prony_context *context, const prn_int_matmul *m,
+                                                  byte_state *state)
 {
     const int64_t columns = m->product.shape.n, room = prn_ceil_div(columns, LINE) * LINE;
     const bool is_signed = m->out->dtype == PRONY_INT8;
@@ -101,7 +102,7 @@ void prn_qint8_matmul_release(void *argument)
     prn_free(state);
 }
 
-static prony_status fill_bytes(const prony_context *context, const prn_int_matmul *m, byte_state *state)
+static prony_status qint8_matmul_pack_weights(const prony_context *context, const prn_int_matmul *m, byte_state *state)
 {
     const prn_matmul_desc *shape = &m->product.shape;
     state->weights = (prn_qint8_weights){.codes = shape->b,
@@ -116,7 +117,7 @@ static prony_status fill_bytes(const prony_context *context, const prn_int_matmu
     if (!state->sums) return prn_no_memory(context->error);
     PRN_TRY(prn_qint8_pack(context, &state->weights, &state->packed));
     prn_qint8_bias(&state->weights, &state->packed, -1, NULL, state->sums);
-    return finishes(m) ? fill_finish(context, m, state) : PRONY_OK;
+    return finishes(m) ? qint8_matmul_prepare_epilogue(context, m, state) : PRONY_OK;
 }
 
 prony_status prn_qint8_matmul_prepare(const prony_context *context, prn_prepared *out)
@@ -125,7 +126,7 @@ prony_status prn_qint8_matmul_prepare(const prony_context *context, prn_prepared
     PRN_TRY(prn_int_matmul_describe(context, &m));
     byte_state *state = prn_calloc(1, sizeof *state);
     if (!state) return prn_no_memory(context->error);
-    const prony_status status = fill_bytes(context, &m, state);
+    const prony_status status = qint8_matmul_pack_weights(context, &m, state);
     if (status != PRONY_OK) {
         prn_qint8_matmul_release(state);
         return status;
@@ -138,7 +139,8 @@ prony_status prn_qint8_matmul_prepare(const prony_context *context, prn_prepared
     return PRONY_OK;
 }
 
-static void fetch_codes(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to, int64_t to_row)
+static void qint8_matmul_fetch_rows(const void *argument, int64_t group, int64_t row, int64_t rows, uint8_t *to,
+                                    int64_t to_row)
 {
     const byte_job *job = argument;
     const prn_matmul_desc *shape = &job->m->product.shape;
@@ -177,7 +179,7 @@ prony_status prn_qint8_matmul_run(const prony_context *context)
     prn_qint8_gemm product = bytes_product(&m);
     product.packed = state->packed;
     product.a = job.flip ? NULL : m.product.shape.a;
-    product.fetch = fetch_codes;
+    product.fetch = qint8_matmul_fetch_rows;
     product.store = state->bias ? NULL : store_block;
     product.finish = state->finish;
     product.y = m.out->data;
