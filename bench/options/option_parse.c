@@ -77,8 +77,10 @@ bool parse_shape(char *text, prony_shape *out)
     if (strcmp(text, "scalar") == 0) return true;
     for (char *part = text; part;) {
         char *next = strchr(part, 'x');
-        if (next) *next++ = 0;
-        if (out->rank == PRONY_MAX_RANK || !parse_int(part, 0, INT64_MAX, &out->dim[out->rank])) return false;
+        if (next) *next = 0;
+        const bool taken = out->rank < PRONY_MAX_RANK && parse_int(part, 0, INT64_MAX, &out->dim[out->rank]);
+        if (next) *next++ = 'x'; /* a message shows the whole text */
+        if (!taken) return false;
         out->rank++;
         part = next;
     }

@@ -56,7 +56,29 @@ static prony_status entry_read(prn_wire wire, place *out, prony_error *error)
     return PRONY_OK;
 }
 
-/* true: relative, without empty, "." or ".." components. So one file has one name and is mapped once. */
+/* `location` without "." components and with one slash for several, so one file has one name and is mapped once. A
+ * location that is absolute or has no last component keeps what makes location_is_inside refuse it. */
+static prony_status location_simplify(const prn_reader *reader, const char *location, const char **out)
+{
+    *out = location;
+    if (strncmp(location, "./", 2) != 0 && !strstr(location, "//") && !strstr(location, "/./")) return PRONY_OK;
+    char *simple = prn_bump_strndup(reader->pool, location, strlen(location));
+    if (!simple) return prn_no_memory(reader->error);
+    *out = simple;
+    for (const char *part = location; *part;) {
+        const size_t size = strcspn(part, "/"), step = size + (part[size] == '/');
+        const bool kept = (size > 0 || part == location) && !(size == 1 && *part == '.' && part[1] == '/');
+        if (kept) {
+            memcpy(simple, part, step);
+            simple += step;
+        }
+        part += step;
+    }
+    *simple = '\0';
+    return PRONY_OK;
+}
+
+/* true: relative, without empty, "." or ".." components. */
 static bool location_is_inside(const char *location)
 {
     for (const char *part = location;;) {
@@ -141,7 +163,7 @@ prony_status prn_external_read(prn_reader *reader, prn_wire tensor, uint64_t byt
         return prn_fail(error, PRONY_INVALID_MODEL, "external data: length is %llu bytes, but type and shape need %llu",
                         (unsigned long long)where.length, (unsigned long long)bytes);
     }
-    if (strncmp(location, "./", 2) == 0) location += 2;
+    PRN_TRY(location_simplify(reader, location, &location));
     const prn_map *map;
     PRN_TRY(find_map(reader, location, &map));
     if (prn_file_is_lfs_pointer(map->data, map->size))

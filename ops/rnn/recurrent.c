@@ -135,7 +135,8 @@ static prony_status read_functions(const prony_context *context, prn_recurrent *
     const prn_attr *names = context->node->attributes ? prn_attr_find(context->node->attributes, "activations") : NULL;
     const size_t wanted = (size_t)cell->functions * (size_t)node->directions;
     size_t alpha = 0, beta = 0;
-    if (names && (names->type != PRN_ATTR_STRINGS || names->count < (size_t)cell->functions)) {
+    if (names &&
+        (names->type != PRN_ATTR_STRINGS || (names->count != (size_t)cell->functions && names->count != wanted))) {
         return prony_fail(context, PRONY_INVALID_MODEL, "attribute 'activations' has %zu names, wanted %zu strings",
                           names->count, wanted);
     }

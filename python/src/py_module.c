@@ -9,10 +9,18 @@ static PyObject *py_module_memory(PyObject *module, PyObject *unused)
 
 static PyObject *py_module_set_memory_limit(PyObject *module, PyObject *args)
 {
-    unsigned long long bytes;
+    PyObject *given, *limit;
     (void)module;
-    if (!PyArg_ParseTuple(args, "K", &bytes)) return NULL;
-    prony_memory_set_limit(bytes);
+    if (!PyArg_ParseTuple(args, "O", &given)) return NULL;
+    limit = PyNumber_Index(given);
+    if (!limit) return NULL;
+    const long long bytes = PyLong_AsLongLong(limit);
+    Py_DECREF(limit);
+    if (bytes < 0) {
+        PyErr_Clear(); /* -1 with OverflowError is a number beyond 64 bits */
+        return pyp_raise(PRONY_INVALID_ARGUMENT, "memory limit: wanted a number of bytes from 0 to 2^63 - 1");
+    }
+    prony_memory_set_limit((uint64_t)bytes);
     Py_RETURN_NONE;
 }
 

@@ -43,6 +43,7 @@ int pyp_get_text(PyObject *dict, const char *key, const char **out)
 {
     PyObject *found = py_options_entry(dict, key);
     if (!found) return 0;
+    if (!PyUnicode_Check(found)) return pyp_wrong_type(key, "a str", found), -1;
     *out = PyUnicode_AsUTF8AndSize(found, NULL);
     return *out ? 0 : -1;
 }

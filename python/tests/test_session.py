@@ -268,13 +268,19 @@ def test_bad_options(mlp):
                                    ({"threads": "many"}, ValueError, "many"),
                                    ({"dims": {"Z": 3}}, prony.InvalidArgument, "Z"), ({"dims": {5: 3}}, TypeError, "name"),
                                    ({"affinity": "x"}, prony.InvalidArgument, "x"), ({"memory_limit": -1}, prony.InvalidArgument, "-1"),
-                                   ({"threads": 2 ** 80}, TypeError, "64 bits")]:
+                                   ({"threads": 2 ** 80}, TypeError, "64 bits"),
+                                   ({"precision": 5}, TypeError, "precision: wanted a str, got int")]:
         with pytest.raises(kind, match=message):
             session = prony.Session(mlp, **options)
             session.run({"x": np.zeros((2, 8), np.float32)})
 
 
 def test_limits(mlp):
+    for limit in (-1, 2 ** 63, -2 ** 80):
+        with pytest.raises(prony.InvalidArgument, match="memory limit"):
+            prony.set_memory_limit(limit)
+    with pytest.raises(TypeError):
+        prony.set_memory_limit("1GiB")
     with pytest.raises(prony.LimitExceeded):
         prony.Session(mlp, memory_limit=100).run({"x": np.zeros((1, 8), np.float32)})
 

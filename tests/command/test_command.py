@@ -105,7 +105,7 @@ class Usage(CommandTest):
                 (["--level", "'floor'", "model, layer, operator, module or nested"], ["profile", "m", "--level", "floor"]),
                 (["--dim needs NAME=N, got 'N'"], ["run", "m", "--dim", "N"]),
                 (["--dim N", "'many'", "from 0"], ["run", "m", "--dim", "N=many"]),
-                (["--shape x", "1x3x224x224"], ["run", "m", "--shape", "x=1x"]),
+                (["--shape x", "1x3x224x224", "got '1x2x'"], ["run", "m", "--shape", "x=1x2x"]),
                 (["-i"], ["profile", "-i", "image=x.npy"]),
                 (["--count", "'ptflops'", "fvcore"], ["inspect", "m", "--count", "ptflops"]),
                 (["--depth", "'0'", "1 to 1000"], ["inspect", "m", "--depth", "0"]),

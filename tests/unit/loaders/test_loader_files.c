@@ -75,7 +75,12 @@ static void test_external_data(void **state)
     refuse_external(outside, NULL, NULL, BAD, "outside the model's folder");
     refuse_external("..", NULL, NULL, BAD, "outside the model's folder");
     refuse_external("a/../data", NULL, NULL, BAD, "outside the model's folder");
-    refuse_external("a//data", NULL, NULL, BAD, "outside the model's folder");
+    refuse_external("a//../data", NULL, NULL, BAD, "outside the model's folder");
+    refuse_external("./.././data", NULL, NULL, BAD, "outside the model's folder");
+    refuse_external("//data", NULL, NULL, BAD, "outside the model's folder");
+    refuse_external("data//", NULL, NULL, BAD, "outside the model's folder");
+    refuse_external("data/.", NULL, NULL, BAD, "outside the model's folder");
+    refuse_external("a//absent", NULL, NULL, PRONY_IO_ERROR, "'a/absent'");
     refuse_external("", NULL, NULL, BAD, "outside the model's folder");
     refuse_external("link", NULL, NULL, BAD, "link to outside");
     refuse_external("linked_folder/hostname", NULL, NULL, BAD, "link to outside");
