@@ -114,6 +114,18 @@ static bool shifted_bias(const prn_contraction *c, const double *scale, const do
     return true;
 }
 
+/* true: scaled weights keep their digits. A scale below 2^-100 makes usual weights subnormal or 0, though a large input
+ * times the scale may be an ordinary number. A channel with a bias of 2^-20 or more may have such a scale, as decayed
+ * batch normalisations do: a sum of inputs below 2^104 moves the bias by less than half a unit in its last place. */
+static bool scale_keeps_digits(const prn_contraction *c, const double *scale, const float *bias)
+{
+    for (int64_t k = 0; k < c->channels; k++) {
+        const bool small = scale[k] != 0.0 && fabs(scale[k]) < 0x1p-100;
+        if (small && !(bias && fabsf(bias[k]) >= 0x1p-20f)) return false;
+    }
+    return true;
+}
+
 static prony_value floats_of(const prony_shape *shape)
 {
     return (prony_value){.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = *shape};
@@ -179,7 +191,7 @@ prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *c, con
     if (c->bias) PRN_TRY(prn_program_hold(r->program, c->node->inputs[2], r->error));
     float *bias = has_bias ? new_floats(c->channels) : NULL;
     if (has_bias && !bias) return prn_no_memory(r->error);
-    fits = !has_bias || shifted_bias(c, scale, shift, bias);
+    fits = (!has_bias || shifted_bias(c, scale, shift, bias)) && (!scale || scale_keeps_digits(c, scale, bias));
     uint32_t inputs[] = {c->node->inputs[0], c->node->inputs[1], PRN_NO_VALUE};
     prony_status status = PRONY_OK;
     if (fits && scale)

@@ -174,6 +174,23 @@ static void keep_scale_and_shift(void **state)
     rc_output(m, "y");
     rc_expect(m, "Mul Conv Mul");
 
+    m = rc_begin(); /* would make the weights subnormal */
+    rc_scalar(m, "faint", 1e-40f);
+    conv(m, "x w b", "c");
+    mb_node(m, "Mul", "c faint", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Conv Mul");
+
+    m = rc_begin(); /* the same, next to an ordinary bias */
+    rc_weights_in(m, "scale", "4", 1e-36f, 2e-36f);
+    rc_weights_in(m, "shift", "4", 0.5f, 1.0f);
+    rc_weights_in(m, "mean", "4", 0.5f, 1.0f);
+    rc_weights_in(m, "variance", "4", 0.5f, 1.0f);
+    conv(m, "x w b", "c");
+    mb_node(m, "BatchNormalization", "c scale shift mean variance", "y", "");
+    rc_output(m, "y");
+    rc_expect(m, "Conv");
+
     m = mb_begin(17); /* both factors come at run time */
     mb_input(m, "x", PRONY_FLOAT32, "3,4");
     mb_input(m, "w", PRONY_FLOAT32, "4,5");
