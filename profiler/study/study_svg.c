@@ -16,7 +16,8 @@ enum {
     TOP = 70,
     BOTTOM = 390,
     ROW = 24,
-    MOST_ROWS = 15,
+    KEY_LINE = 18,
+    MOST_ROWS = 40,
     NAME_WIDTH = 235
 };
 
@@ -99,6 +100,12 @@ static bool study_svg_has_workers(const prony_study *s)
     return false;
 }
 
+/* The height of a picture with a key of so many lines. */
+static double study_svg_height(size_t key_lines)
+{
+    return fmax(HEIGHT, TOP + KEY_LINE * ((double)key_lines + 1));
+}
+
 /* Draws the legend: groups, fitted laws, and the limit if shown. */
 static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
 {
@@ -107,8 +114,8 @@ static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
     char text[PRN_STUDY_LABEL_BYTES + 40], label[PRN_STUDY_LABEL_BYTES];
     prn_svg_line(out, RIGHT + 12, y, RIGHT + 32, y, PRN_SVG_GREY, 1.5, true);
     prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "ideal");
-    for (size_t g = 0; g < prn_study_groups(s) && g < 8; g++) {
-        y += 18;
+    for (size_t g = 0; g < prn_study_groups(s); g++) {
+        y += KEY_LINE;
         prn_svg_circle(out, RIGHT + 22, y, 4.5, colors[g % COLORS], NULL);
         prn_study_label(s, prn_study_baseline(s, g), label);
         const char *rest = strchr(label, ',');
@@ -116,20 +123,20 @@ static void study_svg_draw_key(prn_out *out, const prony_study *s, bool limits)
         prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, text);
     }
     if (workers) {
-        y += 18;
+        y += KEY_LINE;
         draw_square(out, RIGHT + 22, y, WORKERS_COLOR, NULL);
         prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "with workers (-y)");
     }
     for (size_t i = 0; i < s->fit_count; i++) {
         static const char *const names[] = {"Amdahl", "Gustafson", "USL"};
         if (!s->fits[i].fit.known || s->fits[i].group) continue;
-        y += 18;
+        y += KEY_LINE;
         prn_svg_line(out, RIGHT + 12, y, RIGHT + 32, y, colors[(i + 1) % COLORS], 1.5, false);
         snprintf(text, sizeof text, "%s%s", names[s->fits[i].law], s->fits[i].inter ? ", workers" : "");
         prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, text);
     }
     if (!limits || s->limit_count == 0) return;
-    y += 18;
+    y += KEY_LINE;
     prn_svg_line(out, RIGHT + 12, y, RIGHT + 32, y, PRN_SVG_RED, 1.5, true);
     prn_svg_text(out, RIGHT + 38, y + 4, PRN_ANCHOR_START, 11, PRN_SVG_INK, "limit here");
 }
@@ -151,7 +158,8 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
         note, sizeof note,
         "%.80s, %s scaling; medians with 95 %% intervals; grey: baseline again, or beyond the quota; data quality: %s",
         prn_report_title(s->manifest), s->weak ? "weak" : "strong", s->quality.verdict);
-    prn_svg_begin(out, WIDTH, HEIGHT, efficiency ? "Efficiency" : "Speed-up", note);
+    prn_svg_begin(out, WIDTH, study_svg_height(prn_study_groups(s) + s->fit_count + 3),
+                  efficiency ? "Efficiency" : "Speed-up", note);
     prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_fixed, "threads (intra-op x inter-op)");
     prn_svg_axis_y(out, &y, LEFT, RIGHT, efficiency ? prn_tick_percent : tick_fixed,
                    efficiency ? "efficiency" : "speed-up");
@@ -170,48 +178,71 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
 
 /* ---- operators ---- */
 
-/* Draws the operators with the largest losses, for the configuration with the most threads within the quota. */
+/* The losses of a configuration, the largest first: the first MOST_ROWS in `rows`, the others summed in *rest_ns. Returns
+ * how many there are in all. */
+static size_t losses_of(const prony_study *s, size_t configuration, const prn_study_loss *rows[MOST_ROWS],
+                        double *rest_ns)
+{
+    size_t count = 0;
+    *rest_ns = 0;
+    for (size_t i = 0; i < s->loss_count; i++) {
+        const prn_study_loss *l = &s->losses[i];
+        if (l->configuration != configuration || l->lost_ns <= 0) continue;
+        if (count < MOST_ROWS)
+            rows[count] = l;
+        else
+            *rest_ns += l->lost_ns;
+        count++;
+    }
+    return count;
+}
+
+static void draw_loss(prn_out *out, const prn_study_loss *l, const char *name, double top, double most)
+{
+    prn_number_text number;
+    char text[160];
+    prn_svg_text_fit(out, 250, top + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, name, NAME_WIDTH);
+    prn_svg_rect(out, 258, top, fmax(1, 250 * l->lost_ns / most), ROW - 7, PRN_SVG_ORANGE, PRN_SVG_TIP(l->reason));
+    snprintf(text, sizeof text, "%s, %.60s", prn_number_time(number, (int64_t)l->lost_ns, 3, " "), l->reason);
+    prn_svg_text(out, 264 + 250 * l->lost_ns / most, top + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, text);
+}
+
+/* Draws the operators with the largest losses, for the configuration with the most threads within the quota. The picture
+ * grows with them; those beyond MOST_ROWS are one line. */
 static void draw_operators(prn_out *out, const prony_study *s)
 {
-    size_t shown = PRONY_NO_INDEX, rows = 0;
-    double most = 0;
+    size_t shown = PRONY_NO_INDEX;
+    double most = 0, rest_ns;
+    const prn_study_loss *losses[MOST_ROWS];
+    const char *given[MOST_ROWS];
     char note[PRN_STUDY_LABEL_BYTES + 80], label[PRN_STUDY_LABEL_BYTES];
+    prn_short_names names;
+    prn_number_text number;
     for (size_t i = 0; i < s->loss_count; i++) {
         const prn_study_configuration *c = &s->configurations[s->losses[i].configuration];
         if (!c->beyond && (shown == PRONY_NO_INDEX || c->intra_op > s->configurations[shown].intra_op))
             shown = s->losses[i].configuration;
     }
-    for (size_t i = 0; i < s->loss_count; i++) {
-        if (s->losses[i].configuration != shown || s->losses[i].lost_ns <= 0 || rows == MOST_ROWS) continue;
-        most = fmax(most, s->losses[i].lost_ns);
-        rows++;
+    const size_t count = losses_of(s, shown, losses, &rest_ns), rows = count < MOST_ROWS ? count : MOST_ROWS;
+    for (size_t i = 0; i < rows; i++) {
+        most = fmax(most, losses[i]->lost_ns);
+        given[i] = s->configurations[shown].operators[losses[i]->operator].name;
     }
     snprintf(note, sizeof note, "lost against an even share of the serial time%s%s",
              shown == PRONY_NO_INDEX ? "" : ", on ", shown == PRONY_NO_INDEX ? "" : prn_study_label(s, shown, label));
-    prn_svg_begin(out, WIDTH, TOP + (double)ROW * (double)rows + 30, "Operators that do not scale", note);
+    const double bottom = TOP + (double)ROW * (double)rows;
+    prn_svg_begin(out, WIDTH, bottom + 30, "Operators that do not scale", note);
     if (rows == 0)
         prn_svg_text(out, LEFT, TOP, PRN_ANCHOR_START, 12, PRN_SVG_GREY,
                      "no operator loses time, or no operator was traced");
-    const char *given[MOST_ROWS];
-    prn_short_names names;
-    rows = 0;
-    for (size_t i = 0; i < s->loss_count && rows < MOST_ROWS; i++)
-        if (s->losses[i].configuration == shown && s->losses[i].lost_ns > 0)
-            given[rows++] = s->configurations[shown].operators[s->losses[i].operator].name;
     const bool named = prn_short_names_make(&names, given, rows, prn_svg_columns(11, NAME_WIDTH));
     if (!named && out->status == PRONY_OK) out->status = prn_no_memory(out->error);
-    rows = 0;
-    for (size_t i = 0; named && i < s->loss_count && rows < MOST_ROWS; i++) {
-        const prn_study_loss *l = &s->losses[i];
-        if (l->configuration != shown || l->lost_ns <= 0) continue;
-        prn_number_text number;
-        const char *name = names.shown[rows];
-        double top = TOP + (double)ROW * (double)rows++;
-        char text[160];
-        prn_svg_text_fit(out, 250, top + 13, PRN_ANCHOR_END, 11, PRN_SVG_INK, name, NAME_WIDTH);
-        prn_svg_rect(out, 258, top, fmax(1, 250 * l->lost_ns / most), ROW - 7, PRN_SVG_ORANGE, PRN_SVG_TIP(l->reason));
-        snprintf(text, sizeof text, "%s, %.60s", prn_number_time(number, (int64_t)l->lost_ns, 3, " "), l->reason);
-        prn_svg_text(out, 264 + 250 * l->lost_ns / most, top + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, text);
+    for (size_t i = 0; named && i < rows; i++)
+        draw_loss(out, losses[i], names.shown[i], TOP + (double)ROW * (double)i, most);
+    if (count > rows) {
+        snprintf(note, sizeof note, "and %zu more operators, %s together", count - rows,
+                 prn_number_time(number, (int64_t)rest_ns, 3, " "));
+        prn_svg_text(out, 258, bottom + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, note);
     }
     prn_svg_end(out);
     prn_short_names_free(&names);
@@ -248,7 +279,7 @@ static void draw_timeline(prn_out *out, const prony_study *s)
         high = fmin(fmax(high, slower * 1.1), TOP_OF_TIMELINE);
     }
     prn_axis x = {0, (double)(end - begin), LEFT, RIGHT, false, false}, y = {low, high, BOTTOM, TOP, false, false};
-    prn_svg_begin(out, WIDTH, HEIGHT, "Blocks in order of time",
+    prn_svg_begin(out, WIDTH, study_svg_height(s->configuration_count), "Blocks in order of time",
                   "each process's median relative to its configuration's; red ring: disturbed; at the top edge: slower "
                   "than shown");
     prn_svg_axis_x(out, &x, TOP, BOTTOM, tick_seconds, "seconds since the study began");
@@ -273,10 +304,10 @@ static void draw_timeline(prn_out *out, const prony_study *s)
         if (b->disturbed) prn_svg_circle(out, at, up, 6.5, PRN_SVG_RED, NULL);
         prn_svg_circle(out, at, up, 4, study_svg_block_color(b->configuration), PRN_SVG_TIP(tip));
     }
-    for (size_t i = 0; i < s->configuration_count && i < 14; i++) {
+    for (size_t i = 0; i < s->configuration_count; i++) {
         char label[PRN_STUDY_LABEL_BYTES];
-        prn_svg_circle(out, RIGHT + 18, TOP + 8 + 18 * (double)i, 4, study_svg_block_color(i), NULL);
-        prn_svg_text_fit(out, RIGHT + 28, TOP + 12 + 18 * (double)i, PRN_ANCHOR_START, 11, PRN_SVG_INK,
+        prn_svg_circle(out, RIGHT + 18, TOP + 8 + KEY_LINE * (double)i, 4, study_svg_block_color(i), NULL);
+        prn_svg_text_fit(out, RIGHT + 28, TOP + 12 + KEY_LINE * (double)i, PRN_ANCHOR_START, 11, PRN_SVG_INK,
                          prn_study_label(s, i, label), 125);
     }
     prn_svg_end(out);

@@ -151,6 +151,45 @@ static void test_known_scaling(void **state)
     prony_study_release(s);
 }
 
+static void expect_in_chart(const prony_study *s, const char *chart, const char *const *texts)
+{
+    static page picture;
+    prony_error error = {0};
+    prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
+    options.chart = chart;
+    picture.size = 0;
+    if (prony_study_write(s, PRONY_FORMAT_SVG, &options, page_write, &picture, &error) != PRONY_OK)
+        fail_msg("%s: %s", chart, error.message);
+    for (; *texts; texts++)
+        if (!strstr(picture.text, *texts)) fail_msg("chart %s does not contain \"%s\"", chart, *texts);
+}
+
+/* No configuration of the key is left out, and operators beyond the rows are counted. */
+static void test_charts_of_many_rows_grow(void **state)
+{
+    (void)state;
+    enum { CONFIGURATIONS = 24, LOSSES = 47 };
+    int64_t threads[CONFIGURATIONS];
+    prn_study_loss losses[LOSSES];
+    for (int i = 0; i < CONFIGURATIONS; i++) threads[i] = i + 1;
+    prony_study *s = study_of(threads, CONFIGURATIONS, 3);
+    for (size_t i = 0; i < LOSSES; i++) {
+        losses[i] = (prn_study_loss){.configuration = 7, .operator= 1, .reason = "serial kernel"};
+        losses[i].lost_ns = 1e6 * (double)(LOSSES - i);
+    }
+    prn_study_loss *own = s->losses;
+    const size_t own_count = s->loss_count;
+    s->losses = losses;
+    s->loss_count = LOSSES;
+    expect_in_chart(s, "operators",
+                    (const char *const[]){"and 7 more operators, 28.0 ms together", "serial kernel", NULL});
+    s->losses = own;
+    s->loss_count = own_count;
+    expect_in_chart(s, "timeline", (const char *const[]){">1 thread<", ">24 threads<", "height=\"538.00\"", NULL});
+    expect_in_chart(s, "speedup", (const char *const[]){"ideal", "height=\"440.00\"", NULL});
+    prony_study_release(s);
+}
+
 /* The machine's state in a round affects all of its blocks and cancels in their ratios. */
 static void test_rounds_share_the_machine(void **state)
 {
@@ -648,6 +687,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_known_scaling),
                                        cmocka_unit_test(test_file_and_back),
                                        cmocka_unit_test(test_rounds_share_the_machine),
+                                       cmocka_unit_test(test_charts_of_many_rows_grow),
                                        cmocka_unit_test(test_failures_are_kept),
                                        cmocka_unit_test(test_rounds_meet_every_node),
                                        cmocka_unit_test(test_a_slow_node_is_named),
