@@ -13,7 +13,7 @@ import onnx_bytes as ob
 PRONY, SOURCE = "", ""
 DONE, FAILED, USAGE = 0, 1, 2
 CHARTS = ["layers", "types", "roofline", "memory", "latency", "runs", "modules", "graph"]
-HOSTILE = 'a/</script><script>throw 1</script>,"\'&\\{}$%#_^~\n;\xe9\u2028 -->'
+HOSTILE = 'a/</svg></script><script>throw 1</script>,"\'&\\{}$%#_^~\n;\xe9\u2028 -->'
 FORMULA = '=HYPERLINK("x");\x1b[2J\x7f\x9b'
 
 

@@ -15,7 +15,7 @@ function nameParts(svg, plot, figure) {
       room = Math.floor((end - at - 8) / 6.6),
       { row } = rowOf(rect),
       name = (row.path === '' && row.layers ? modelName : row.name || row.op).split('/').pop();
-    if (room < 3 || rect.dataset.rest) continue;
+    if (room < 4 || rect.dataset.rest) continue;
     for (const [shift, size, fill, text] of [
       [14, 11, '#1f2937', name.length > room ? '…' + name.slice(1 - room) : name],
       [27, 10, '#6b7280', end - at > 100 ? figure(row) : ''],
@@ -41,6 +41,7 @@ function modulesPicture() {
   /* Zooms to a module; one that has nothing of the figure is left for the module around it. */
   function show(module, figure) {
     shown = figure;
+    by.value = String(figure);
     const { svg, zoom } = views[figure],
       [key, format] = figures[figure],
       rect = svg.querySelector('rect[data-module="' + modules.indexOf(module) + '"]'),
