@@ -20,7 +20,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 import forms_case
-from forms_case import CHARTS, DONE, FAILED, FORMULA, HOSTILE, USAGE, hostile_model, read, run
+from forms_case import CHARTS, DONE, FAILED, FORMULA, HOSTILE, USAGE, hostile_model, long_model, read, run
 
 
 class Forms(unittest.TestCase):
@@ -309,6 +309,22 @@ class Forms(unittest.TestCase):
                             self.assertRegex(element.attrib[key], r"^-?\d+\.\d\d$")
         edges = ElementTree.fromstring(read(self.digits + "/graph.svg")).iter(space + "path")
         self.assertEqual(len(list(edges)), sum(s is not None for layer in self.report["layers"] for s in layer["sources"]))
+
+    def test_a_deep_graph_folds_into_columns(self):
+        model = self.path("deep.onnx")
+        long_model(model, 300)
+        code, picture, error = run("inspect", model, "-q", "--svg", "graph=-")
+        self.assertEqual((code, error), (DONE, ""))
+        root = ElementTree.fromstring(picture)
+        width, height = (float(root.get(key)) for key in ("width", "height"))
+        self.assertTrue(1 < width / height < 2, (width, height))
+        boxes = [[float(e.get(key)) for key in ("x", "y", "width", "height")]
+                 for e in root.iter("{http://www.w3.org/2000/svg}rect") if e.get("data-layer")]
+        self.assertEqual(len(boxes), 300)
+        self.assertEqual(len({(x, y) for x, y, _, _ in boxes}), 300)
+        columns = sorted({x for x, _, _, _ in boxes})
+        self.assertTrue(all(b - a >= boxes[0][2] + 20 for a, b in zip(columns, columns[1:])))
+        self.assertTrue(all(x >= 0 and x + w <= width and y + h <= height for x, y, w, h in boxes))
 
     def test_svg_options(self):
         chart = self.path("one.svg")

@@ -83,7 +83,7 @@ function modulesPicture() {
       }
     },
   });
-  if (!found) return;
+  if (!found || !top) return;
   const { box, note } = found;
   views = [...box.querySelectorAll('.picture > svg')].map(svg => ({ svg, zoom: zoomable(svg, { drags: false }) }));
   modulesView = { show, views, top: () => top };

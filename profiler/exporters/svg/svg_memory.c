@@ -6,6 +6,7 @@
 
 enum { LEFT = 90, RIGHT = 930, TOP = 80, LIVE_BOTTOM = 300, MAP_TOP = 370, MAP_BOTTOM = 640 };
 
+/* Draws live bytes as steps, and as dashed lines the arena's size and the lower bound of any plan. */
 static void draw_live(prn_out *out, const prony_report *r, const prn_axis *x)
 {
     const prony_memory_report *m = &r->memory;

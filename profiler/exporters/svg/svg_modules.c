@@ -1,5 +1,5 @@
 /* The module tree as an icicle, layers as its leaves: each part below its module, as wide as its share of the time (of
- * the FLOPs if nothing was measured). The page has such a picture for each figure, and enters a module by zooming.
+ * the FLOPs if nothing was measured). The page has such a picture for each metric, and enters a module by zooming.
  * Parts that are too many to draw stand together at the end of their module. */
 #include "profiler/exporters/svg/report_svg.h"
 
@@ -11,8 +11,8 @@ enum { LEFT = 16, WIDTH = 928, TOP = 70, ROW = 34, DEEPEST_ROW = 12 };
 enum { MOST_PARTS = 300 /* of one picture; keeps the page of a model of 10,000 layers small */ };
 #define UNDIVIDED_SHARE 0.6 /* a module with more than that leaves the colours to its own modules */
 
-typedef enum figure { FIGURE_TIME, FIGURE_FLOPS, FIGURE_PARAMETERS, FIGURES } figure;
-static const char *const figure_names[] = {"time", "FLOPs", "parameters"};
+typedef enum metric { METRIC_TIME, METRIC_FLOPS, METRIC_PARAMETERS, METRICS } metric;
+static const char *const metric_names[] = {"time", "FLOPs", "parameters"};
 
 typedef struct part {
     double weight, small;     /* its own; of parts inside of it that are not drawn by themselves */
@@ -24,7 +24,7 @@ typedef struct part {
 /* Parts of modules, then of layers. `by_path` orders the modules, so that a layer finds its own. */
 typedef struct icicle {
     const prony_report *report;
-    figure by;
+    metric by;
     part *parts;
     const prony_module_row **by_path;
     size_t count;
@@ -36,8 +36,8 @@ static double weight_of(const icicle *g, size_t i)
     const prony_report *r = g->report;
     const prony_module_row *m = i < r->module_count ? &r->modules[i] : NULL;
     const prony_layer_row *l = m ? NULL : &r->layers[i - r->module_count];
-    if (g->by == FIGURE_FLOPS) return (double)(m ? m->flops : l->cost.flops);
-    if (g->by == FIGURE_PARAMETERS) return (double)(m ? m->parameters : l->cost.parameters);
+    if (g->by == METRIC_FLOPS) return (double)(m ? m->flops : l->cost.flops);
+    if (g->by == METRIC_PARAMETERS) return (double)(m ? m->parameters : l->cost.parameters);
     const int64_t ns = m ? m->time_ns : l->measured ? l->time.mean_ns : 0;
     return ns > 0 ? (double)ns : 0;
 }
@@ -71,7 +71,7 @@ static prony_status svg_modules_weigh(icicle *g, prony_error *error)
     if (!sorted) return prn_no_memory(error);
     for (size_t i = 0; i < g->count; i++) sorted[i] = g->parts[i].weight = weight_of(g, i);
     qsort(sorted, g->count, sizeof *sorted, heavier_first);
-    g->whole = g->parts[0].weight;
+    g->whole = g->report->module_count ? g->parts[0].weight : 0;
     g->least = g->count > MOST_PARTS ? sorted[MOST_PARTS] : 0;
     prn_free(sorted);
     return PRONY_OK;
@@ -102,10 +102,10 @@ static void draw_part(prn_out *out, const icicle *g, size_t i, size_t around, bo
     prn_number_text number, percent;
     char label[120], tip[480];
     prn_number_percent(percent, p->weight / g->whole);
-    if (g->by == FIGURE_TIME)
+    if (g->by == METRIC_TIME)
         snprintf(label, sizeof label, "%s  %s %%", prn_number_time(number, (int64_t)p->weight, 3, " "), percent);
     else
-        snprintf(label, sizeof label, "%s%s  %s %%", prn_number_si(number, p->weight, 3, " "), figure_names[g->by],
+        snprintf(label, sizeof label, "%s%s  %s %%", prn_number_si(number, p->weight, 3, " "), metric_names[g->by],
                  percent);
     if (name) {
         name_part(out, g, module && !*path ? prn_report_title(r) : last_name(path), p, y, label);
@@ -161,6 +161,7 @@ static void draw_rest(prn_out *out, const icicle *g, size_t i)
                  &(prn_svg_mark){tip, "rest", i});
 }
 
+/* Places all parts, then draws rectangles, rests and names. The picture is as high as its deepest part. */
 static void draw_icicle(prn_out *out, icicle *g, bool heading)
 {
     const prony_report *r = g->report;
@@ -177,7 +178,7 @@ static void draw_icicle(prn_out *out, icicle *g, bool heading)
     const double bottom = TOP + (deepest + 1.0) * ROW;
     snprintf(note, sizeof note,
              "%.80s: %zu modules, from node names, and their layers (grey); width is the share of the %s%s",
-             prn_report_title(r), r->module_count, figure_names[g->by], g->whole > 0 ? "" : " (none known)");
+             prn_report_title(r), r->module_count, metric_names[g->by], g->whole > 0 ? "" : " (none known)");
     prn_svg_begin(out, LEFT * 2 + WIDTH, bottom + 20, heading ? "Modules" : NULL, note);
     prn_svg_plot_begin(out, &x, TOP, bottom);
     prn_out_text(out, "<g stroke=\"#ffffff\" stroke-width=\"0.5\">\n");
@@ -198,7 +199,7 @@ static void draw_icicle(prn_out *out, icicle *g, bool heading)
     prn_svg_end(out);
 }
 
-static prony_status draw_by(prn_out *out, const prony_report *r, figure by, bool heading, prony_error *error)
+static prony_status draw_by(prn_out *out, const prony_report *r, metric by, bool heading, prony_error *error)
 {
     icicle g = {.report = r, .by = by, .count = r->module_count + r->layer_count};
     g.parts = prn_calloc(g.count + 1, sizeof *g.parts);
@@ -215,11 +216,11 @@ static prony_status draw_by(prn_out *out, const prony_report *r, figure by, bool
     return status;
 }
 
-/* The page has the picture by every figure, in the order of its list (html/pictures_modules.js). */
+/* The page has the picture by every metric, in the order of its list (html/pictures_modules.js). */
 prony_status prn_svg_modules(prn_out *out, const prony_report *r, prony_error *error)
 {
-    const figure first = prn_report_stamped(r) ? FIGURE_TIME : FIGURE_FLOPS;
+    const metric first = prn_report_stamped(r) ? METRIC_TIME : METRIC_FLOPS;
     PRN_TRY(draw_by(out, r, first, true, error));
-    for (figure by = first + 1; out->in_page && by < FIGURES; by++) PRN_TRY(draw_by(out, r, by, false, error));
+    for (metric by = first + 1; out->in_page && by < METRICS; by++) PRN_TRY(draw_by(out, r, by, false, error));
     return PRONY_OK;
 }

@@ -23,6 +23,7 @@ static void draw_runs(prn_out *out, const prony_report *r, const prn_axis *x, co
     prn_out_text(out, "\"/>\n");
 }
 
+/* Draws every run as a dot, the outliers of prony_report_outliers in red above the others, and the median as a line. */
 prony_status prn_svg_runs(prn_out *out, const prony_report *r, prony_error *error)
 {
     const size_t count = (size_t)r->latency.count;

@@ -102,6 +102,20 @@ static void test_what_is_said(void **state)
     prn_bump_release(&r.pool);
 }
 
+/* A report that was read may have no modules: its layers have no place in the picture then. */
+static void test_layers_without_modules(void **state)
+{
+    (void)state;
+    prony_report r;
+    sink s = {0};
+    traced_report(&r);
+    r.module_count = 0;
+    expect(&r, PRONY_FORMAT_SVG, "modules", &s, (const char *const[]){"0 modules", "(none known)", NULL});
+    assert_null(strstr(s.text, "data-layer"));
+    prn_free(s.text);
+    prn_bump_release(&r.pool);
+}
+
 static void test_roofs(void **state)
 {
     (void)state;
@@ -327,15 +341,11 @@ static void test_a_decimal_comma(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_said),
-        cmocka_unit_test(test_roofs),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_charts_are_named),
-        cmocka_unit_test(test_names_are_no_formulas),
-        cmocka_unit_test(test_a_decimal_comma),
-        cmocka_unit_test(test_a_sink_that_refuses),
-        cmocka_unit_test(test_a_heap_that_fails),
-        cmocka_unit_test(test_hostile_and_huge),
+        cmocka_unit_test(test_what_is_said),      cmocka_unit_test(test_roofs),
+        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_layers_without_modules),
+        cmocka_unit_test(test_charts_are_named),  cmocka_unit_test(test_names_are_no_formulas),
+        cmocka_unit_test(test_a_decimal_comma),   cmocka_unit_test(test_a_sink_that_refuses),
+        cmocka_unit_test(test_a_heap_that_fails), cmocka_unit_test(test_hostile_and_huge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
