@@ -176,6 +176,9 @@ void put_wrapped(const char *text, int column, int indent);
 /* Prints "prony COMMAND: message" and returns EXIT_FAILED. */
 int report_error(const options *o, const prony_error *error);
 int fail(const options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* From now on the first message goes to `text`, which starts empty, and none to stderr: for a process that another one
+ * speaks for. */
+void fail_into(char *text, size_t size);
 
 prony_session_options session_options(const options *o);
 /* Of --memory-limit; 0: none was given. */

@@ -117,7 +117,8 @@ typedef struct prony_evaluate_options {
     int64_t warmup_runs;   /* runs of the first batch before the measurement */
     int64_t measured_runs; /* number of batches, from the first on, whose latencies count; 0: 1000 */
     size_t output;         /* that holds the classes' scores */
-    void (*progress)(void *user, int64_t samples_done, int64_t samples); /* may be NULL */
+    void (*progress)(void *user, int64_t samples_done, int64_t samples); /* between batches, a few times per second; may
+                                                                            be NULL */
     void *progress_user;
     /* A metric of the user's own: `score` sees every batch, outputs (those whose first dimension is the batch cut to
      * `samples`) and labels as the data have them; `value` says at the end what came of it. NULL: top-1 and top-5. */
@@ -126,6 +127,9 @@ typedef struct prony_evaluate_options {
                           int64_t samples, prony_error *error);
     prony_status (*value)(void *user, double *value, prony_error *error);
     void *user;
+    int64_t part,
+        parts; /* evaluates whole batches of the data alone, those of part 0 to parts - 1; parts 0: everything.
+                            The batches are those of an evaluation of everything, so counts of all parts add up to its. */
 } prony_evaluate_options;
 #define PRONY_EVALUATE_OPTIONS_INIT PRONY_INIT_WITH(prony_evaluate_options, warmup_runs, 1)
 
@@ -138,6 +142,28 @@ typedef struct prony_evaluate_options {
 PRONY_API PRONY_MUST_USE prony_status prony_evaluate(prony_report **out, prony_session *session,
                                                      const prony_dataset *data, const prony_evaluate_options *options,
                                                      prony_error *error);
+
+/* An evaluation of runs that the caller makes, such as those of a model that is cut over processes: for each batch bind,
+ * run and score; in the end finish. The options are those of prony_evaluate, without warmup_runs and measured_runs. */
+typedef struct prony_evaluation prony_evaluation;
+/* `session` gets the inputs bound; it need not run. `session` and `data` outlive the evaluation. */
+PRONY_API PRONY_MUST_USE prony_status prony_evaluation_create(prony_evaluation **out, prony_session *session,
+                                                              const prony_dataset *data,
+                                                              const prony_evaluate_options *options,
+                                                              prony_error *error);
+/* Batches that are still to be scored. */
+PRONY_API int64_t prony_evaluation_batches(const prony_evaluation *evaluation);
+/* Binds the next batch to the session's inputs. */
+PRONY_API PRONY_MUST_USE prony_status prony_evaluation_bind(prony_evaluation *evaluation, prony_error *error);
+/* Scores the outputs of the model for this batch, in the model's order; the next batch follows. */
+PRONY_API PRONY_MUST_USE prony_status prony_evaluation_score(prony_evaluation *evaluation,
+                                                             const prony_value *const *outputs, size_t count,
+                                                             prony_error *error);
+/* Writes the figures of the samples scored so far into the report. */
+PRONY_API PRONY_MUST_USE prony_status prony_evaluation_finish(const prony_evaluation *evaluation, prony_report *report,
+                                                              prony_error *error);
+/* Frees the evaluation. NULL is accepted. */
+PRONY_API void prony_evaluation_release(prony_evaluation *evaluation);
 
 typedef struct prony_class_row {
     int64_t index;

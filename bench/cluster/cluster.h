@@ -32,6 +32,8 @@ typedef struct hello {
     bool known;
 } hello;
 
+/* 0: the file cannot be read. */
+int64_t file_hash(const char *path);
 /* Loads the model (which goes to *model, or is released where that is NULL) and describes this rank. */
 void hello_make(message *out, const options *o, prony_model **model);
 /* Takes the message over. */

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* FNV-1a, 64 bits: distinguishes files, but does not resist forgery. 0: the file cannot be read. */
-static int64_t hash_file(const char *path)
+/* FNV-1a, 64 bits: distinguishes files, but does not resist forgery. 0: the file cannot be read. */ int64_t
+file_hash(const char *path)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     static unsigned char bytes[1 << 16];
@@ -43,8 +43,8 @@ void hello_make(message *out, const options *o, prony_model **model)
     message_put_text(out, prony_version());
     message_put_text(out, prony_build_info()->git_commit);
     message_put_text(out, status == PRONY_OK ? "" : *error.message ? error.message : prony_status_text(status));
-    message_put_number(out, hash_file("/proc/self/exe"));
-    message_put_number(out, hash_file(o->arguments[0]));
+    message_put_number(out, file_hash("/proc/self/exe"));
+    message_put_number(out, file_hash(o->arguments[0]));
     message_put_bytes(out, description.data ? description.data : "", description.size);
     message_free(&description);
     if (model)

@@ -29,11 +29,12 @@ typedef enum message_tag {
     TAG_TASK,        /* from rank 0: a process to run */
     TAG_RESULT,      /* to rank 0: what came of it */
     TAG_CALL,        /* from rank 0: measuring ends; answered by TAG_INTERRUPTED */
-    TAG_ALIVE,       /* from rank 0: nothing to do yet */
+    TAG_ALIVE,       /* from rank 0: nothing to do yet; to rank 0: samples evaluated so far */
     TAG_STOP,        /* from rank 0: the end, with the exit status and whether all ranks end together */
     TAG_INTERRUPTED, /* to rank 0: the rank got a signal or a call, and does no more */
     TAG_PLAN,        /* from rank 0: what the stages are, and how many runs come */
     TAG_LINK,        /* between ranks: a measurement of the interconnect, and to rank 0 what it gave */
+    TAG_DATA,        /* to rank 0: the samples that a rank has */
     TAG_FAILED       /* to rank 0: why a rank cannot go on */
 } message_tag;
 

@@ -137,13 +137,18 @@ static bool pipeline_advance(pipeline *p)
     return all;
 }
 
+void pipeline_pause(void)
+{
+    nanosleep(&(struct timespec){0, 50000}, NULL);
+}
+
 /* Of several ranks on one processor, the one that waits gives way. */
 static void pause_briefly(int *spins)
 {
     if ((*spins)++ < SPINS)
         sched_yield();
     else
-        nanosleep(&(struct timespec){0, 50000}, NULL);
+        pipeline_pause();
 }
 
 static prony_status pipeline_lost(prony_error *error, const char *text)
@@ -273,6 +278,8 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     pipeline *p = user;
     const prony_shard_stage *row = &p->rows[p->rank];
     prony_status status = PRONY_OK;
+    if (p->begin_run && p->at == 0 && !p->bound) status = p->begin_run(p->run_user, error);
+    if (status != PRONY_OK) return status;
     if (p->rank == 0 && p->at == 0) p->run_began_ns = prony_now_ns();
     p->computing_since_ns = prony_now_ns();
     if (p->bound) return PRONY_OK; /* a profile binds once before it plans */
@@ -443,9 +450,9 @@ static prony_status end_run(pipeline *p, prony_error *error)
     const prony_status status = pipeline_wait_until(p, all_ended, "the end of the run", error);
     p->ended = 0;
     memset(p->has_ended, 0, sizeof p->has_ended);
-    if (status != PRONY_OK || !p->counts) return status;
-    if (p->sample_count < p->sample_capacity) p->samples_ns[p->sample_count++] = prony_now_ns() - p->run_began_ns;
-    return PRONY_OK;
+    if (status == PRONY_OK && p->counts && p->sample_count < p->sample_capacity)
+        p->samples_ns[p->sample_count++] = prony_now_ns() - p->run_began_ns;
+    return status == PRONY_OK && p->end_run ? p->end_run(p->run_user, error) : status;
 }
 
 prony_status pipeline_after(void *user, prony_session *session, prony_error *error)

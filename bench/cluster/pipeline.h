@@ -46,6 +46,10 @@ typedef struct pipeline {
     bool has_ended[1025];                /* rank 0: by rank, its part of the run */
     void (*say_interrupted)(void *user); /* rank 0: at once, since the launcher leaves a second; may be NULL */
     void *say_user;
+    /* Rank 0, around each run; NULL: the inputs of `whole` stay as they are. */
+    prony_status (*begin_run)(void *user, prony_error *error);
+    prony_status (*end_run)(void *user, prony_error *error);
+    void *run_user;
     bool lost; /* another rank failed, is silent, or this one was told to stop */
     char failure[PRONY_ERROR_MESSAGE_BYTES];
 } pipeline;
@@ -60,6 +64,8 @@ char *tensor_pack(const prony_value *value, size_t *size);
 /* `out` points into `bytes`. False: damaged. */
 bool tensor_unpack(prony_value *out, const char *bytes, size_t size);
 size_t tensor_bytes(const prony_value *value);
+/* A short sleep of a rank that waits for others. */
+void pipeline_pause(void);
 /* Tells rank 0 why this rank cannot go on. */
 void pipeline_fail(pipeline *p, const char *text);
 /* true: the run is over for this rank, because of a signal, or of a message of rank 0 or of a rank that failed. */

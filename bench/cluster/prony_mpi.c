@@ -1,5 +1,6 @@
 /* prony-mpi: the commands of `prony` that run on the ranks of an MPI program. Processes that it starts are this program
  * again, and call nothing of MPI. */
+#include "bench/cluster/deal.h"
 #include "bench/cluster/shard.h"
 
 #include "bench/process/interrupt.h"
@@ -15,11 +16,14 @@ static int print_usage(FILE *to, int status)
 {
     fputs("usage: mpirun -n NODES --map-by ppr:1:node --bind-to none prony-mpi scale MODEL [options]\n"
           "       srun -N NODES --ntasks-per-node=1 --cpu-bind=none prony-mpi scale MODEL [options]\n"
-          "       mpirun -n P prony-mpi run|profile|bench MODEL --shard P [options]\n\n"
+          "       mpirun -n P prony-mpi run|profile|bench|eval MODEL --shard P [options]\n"
+          "       mpirun -n N prony-mpi eval MODEL DATA [options]\n"
+          "       mpirun -n N prony-mpi bench MODEL --scenario offline [options]\n\n"
           "  scale      MODEL      a thread-scaling study over the nodes, in one file\n"
           "  run        MODEL      one inference of a model that is cut into stages, one a rank (--shard P)\n"
           "  profile    MODEL      where time goes in such a model, and on which rank\n"
-          "  bench      MODEL      its latency and throughput\n\n"
+          "  bench      MODEL      its latency and throughput; or the throughput of all ranks (--scenario offline)\n"
+          "  eval       MODEL DATA accuracy; the data are dealt to the ranks, or the model is cut (--shard P)\n\n"
           "The options are those of the same command of prony: prony-mpi scale --help\n",
           to);
     return status;
@@ -58,7 +62,7 @@ static void restore_stream(FILE *stream, int fd, int kept)
 
 static bool is_sharded(const options *o)
 {
-    static const char *const names[] = {"run", "profile", "bench"};
+    static const char *const names[] = {"run", "profile", "bench", "eval"};
     for (size_t i = 0; o->shard.stages && i < sizeof names / sizeof *names; i++)
         if (strcmp(o->command, names[i]) == 0) return true;
     return false;
@@ -66,7 +70,7 @@ static bool is_sharded(const options *o)
 
 static bool is_known(const options *o)
 {
-    return strcmp(o->command, "scale") == 0 || is_sharded(o);
+    return strcmp(o->command, "scale") == 0 || is_sharded(o) || deal_takes(o);
 }
 
 static int prony_mpi_parse(options *o, int argc, char **argv, bool silent, bool *stop)
@@ -116,6 +120,8 @@ static int run_ranks(const options *o, int *argc, char ***argv)
     interrupt_begin(o);
     if (is_sharded(o))
         code = interrupt_status(shard_run(o, &together));
+    else if (deal_takes(o))
+        code = interrupt_status(deal_run(o, &together));
     else if (cluster_rank() == 0)
         code = interrupt_status(coordinator_run(o, &together));
     else

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MOST_SHAPES = 4096 };
+enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MEASURED_BATCHES = 1000, MOST_SHAPES = 4096 };
 
 #define USUAL_SECONDS 3.0
 #define ANSWER_SECONDS 0.5 /* Open MPI's launcher kills a second after its SIGTERM */
@@ -43,15 +43,14 @@ bool shard_wait(sharded *s, int tag, int *rank, message *m, double seconds)
     }
 }
 
-static bool tell_all(const sharded *s, message_tag tag, const message *m)
+bool shard_tell_all(const sharded *s, message_tag tag, const message *m)
 {
     bool sent = true;
     for (int r = 1; r < s->pipe.ranks; r++) sent = cluster_send(r, tag, m, cluster_limit(s->o, GRACE_SECONDS)) && sent;
     return sent;
 }
 
-/* One message of this tag from each other rank. `take` may be NULL. Names the first rank that did not answer. */
-static bool hear_all(sharded *s, message_tag tag, double seconds, bool (*take)(sharded *s, int rank, message *m))
+bool shard_hear_all(sharded *s, message_tag tag, double seconds, bool (*take)(sharded *s, int rank, message *m))
 {
     bool *heard = calloc((size_t)s->pipe.ranks + 1, sizeof *heard);
     const double end = cluster_now() + seconds;
@@ -82,13 +81,15 @@ static bool take_hello(sharded *s, int rank, message *m)
     return true;
 }
 
-static int check_usage(const sharded *s)
+static int shard_check_usage(const sharded *s)
 {
     const options *o = s->o;
     if (o->shard.stages > s->pipe.ranks || o->shard.stages < s->pipe.ranks)
         return fail(o, "--shard %lld takes %lld ranks, one a stage, and %d run: mpirun -n %lld",
                     (long long)o->shard.stages, (long long)o->shard.stages, s->pipe.ranks, (long long)o->shard.stages),
                EXIT_USAGE;
+    if (strcmp(o->command, "eval") == 0 && o->argument_count < 2)
+        return fail(o, "eval needs MODEL and DATA"), EXIT_USAGE;
     if (o->shard.micro_batch && (!o->model.batch || o->model.batch % o->shard.micro_batch))
         return fail(o, "--micro-batch %lld does not divide the batch, %lld (-b)", (long long)o->shard.micro_batch,
                     (long long)o->model.batch),
@@ -102,7 +103,7 @@ static int check_usage(const sharded *s)
     return o->argument_count ? EXIT_DONE : (fail(o, "--shard needs a MODEL"), EXIT_USAGE);
 }
 
-static int shard_meet(sharded *s)
+int shard_meet(sharded *s, int (*check)(const sharded *s))
 {
     message own = {0};
     int code = EXIT_DONE;
@@ -117,13 +118,13 @@ static int shard_meet(sharded *s)
         return EXIT_DONE;
     }
     hello_read(&s->hellos[0], &own);
-    (void)hear_all(s, TAG_HELLO, cluster_limit(s->o, HELLO_SECONDS), take_hello);
+    (void)shard_hear_all(s, TAG_HELLO, cluster_limit(s->o, HELLO_SECONDS), take_hello);
     *s->pipe.failure = '\0'; /* hello_check names who is missing */
     code = interrupted() ? EXIT_FAILED : hello_check(s->o, s->hellos, s->pipe.ranks);
-    if (code == EXIT_DONE) code = check_usage(s);
-    if (code == EXIT_DONE && wants_codes(s->o, s->model))
+    if (code == EXIT_DONE) code = check(s);
+    if (code == EXIT_DONE && s->o->shard.stages && wants_codes(s->o, s->model))
         code = fail(s->o, "--shard takes a model that is quantized already: prony quantize writes one");
-    if (code == EXIT_DONE && !tell_all(s, TAG_PLAN, NULL)) code = EXIT_FAILED;
+    if (code == EXIT_DONE && !shard_tell_all(s, TAG_PLAN, NULL)) code = EXIT_FAILED;
     return code;
 }
 
@@ -155,7 +156,7 @@ static bool measure_links(sharded *s)
                      "the interconnect could not be measured: a rank did not answer (--timeout)");
         return false;
     }
-    if (s->pipe.rank == 0) return hear_all(s, TAG_LINK, cluster_limit(s->o, GRACE_SECONDS), take_link);
+    if (s->pipe.rank == 0) return shard_hear_all(s, TAG_LINK, cluster_limit(s->o, GRACE_SECONDS), take_link);
     message_put(&m, &s->link, sizeof s->link);
     bool sent = cluster_send(0, TAG_LINK, &m, cluster_limit(s->o, GRACE_SECONDS));
     message_free(&m);
@@ -259,7 +260,7 @@ static int shard_decide(sharded *s, decision *d)
     if (session_create(&s->whole, s->model, &options, &error) != PRONY_OK)
         return report_session_error(s->o, s->model, &error);
     s->pipe.whole = s->whole;
-    int code = bind_inputs(s->o, s->model, s->whole);
+    int code = strcmp(s->o->command, "eval") == 0 ? shard_eval_open(s) : bind_inputs(s->o, s->model, s->whole);
     if (code == EXIT_DONE) code = decide_shapes(s, d);
     if (code == EXIT_DONE) code = take_given_cuts(s->o, d);
     if (code == EXIT_DONE && make_plan(s, d, false, &error) != PRONY_OK) code = report_error(s->o, &error);
@@ -281,7 +282,7 @@ static bool send_decision(const sharded *s, const decision *d)
         message_put(&m, &d->shapes[i].shape, sizeof d->shapes[i].shape);
     }
     message_put_text(&m, prony_shard_plan_digest(s->plan));
-    const bool sent = !m.bad && tell_all(s, TAG_PLAN, &m);
+    const bool sent = !m.bad && shard_tell_all(s, TAG_PLAN, &m);
     message_free(&m);
     return sent;
 }
@@ -336,7 +337,8 @@ static int prepare(sharded *s)
         code = shard_decide(s, &d);
         if (code == EXIT_DONE && !send_decision(s, &d)) code = EXIT_FAILED;
         if (code == EXIT_DONE && make_stage(s, &error) != PRONY_OK) code = report_error(s->o, &error);
-        if (code == EXIT_DONE && !hear_all(s, TAG_RESULT, cluster_limit(s->o, HELLO_SECONDS), NULL)) code = EXIT_FAILED;
+        if (code == EXIT_DONE && !shard_hear_all(s, TAG_RESULT, cluster_limit(s->o, HELLO_SECONDS), NULL))
+            code = EXIT_FAILED;
         decision_free(&d);
         return code;
     }
@@ -361,7 +363,8 @@ static int prepare(sharded *s)
 
 /* ---- runs ---- */
 
-static prony_status warm_up(sharded *s, int64_t runs, prony_error *error)
+/* Runs without times: before the measured ones, and the batches of eval behind them. */
+static prony_status run_unmeasured(sharded *s, int64_t runs, prony_error *error)
 {
     pipeline *p = &s->pipe;
     prony_status status = PRONY_OK;
@@ -376,6 +379,7 @@ static prony_status warm_up(sharded *s, int64_t runs, prony_error *error)
 static int64_t warmup_runs(const options *o)
 {
     if (strcmp(o->command, "run") == 0) return 0;
+    if (strcmp(o->command, "eval") == 0) return o->measuring.warmup >= 0 ? o->measuring.warmup : 1;
     return o->measuring.warmup >= 0 ? o->measuring.warmup : USUAL_WARMUP;
 }
 
@@ -395,16 +399,18 @@ static bool agree_on_runs(sharded *s, double run_seconds)
     int rank;
     bool fine;
     if (s->pipe.rank == 0) {
-        s->runs = decide_runs(s->o, run_seconds);
+        s->runs = s->data ? shard_eval_begin(s) : decide_runs(s->o, run_seconds);
+        if (s->data && s->runs > MEASURED_BATCHES) s->rest = s->runs - MEASURED_BATCHES, s->runs = MEASURED_BATCHES;
         message_put_number(&m, s->runs);
-        fine = !m.bad && tell_all(s, TAG_PLAN, &m);
+        message_put_number(&m, s->rest);
+        fine = !m.bad && shard_tell_all(s, TAG_PLAN, &m);
         s->pipe.sample_capacity = (size_t)s->runs;
         s->pipe.samples_ns = calloc((size_t)s->runs + 1, sizeof *s->pipe.samples_ns);
         fine = fine && s->pipe.samples_ns;
     } else {
         fine = shard_wait(s, TAG_PLAN, &rank, &m, cluster_limit(s->o, HELLO_SECONDS));
-        if (fine) s->runs = message_take_number(&m);
-        fine = fine && !m.bad && s->runs > 0;
+        if (fine) s->runs = message_take_number(&m), s->rest = message_take_number(&m);
+        fine = fine && !m.bad && s->runs > 0 && s->rest >= 0;
     }
     message_free(&m);
     return fine;
@@ -415,7 +421,7 @@ static int measure(sharded *s)
     prony_error error = {0};
     pipeline *p = &s->pipe;
     const int64_t warm = warmup_runs(s->o);
-    prony_status status = warm_up(s, warm, &error);
+    prony_status status = run_unmeasured(s, warm, &error);
     const double last = p->rank == 0 && warm ? (double)(prony_now_ns() - p->run_began_ns) * 1e-9 : 0;
     if (status == PRONY_OK && !agree_on_runs(s, last)) return EXIT_FAILED;
     if (status == PRONY_OK) {
@@ -428,6 +434,7 @@ static int measure(sharded *s)
         p->counts = true;
         status = prony_session_profile(&s->report, p->session, &o, &error);
         p->counts = false;
+        if (status == PRONY_OK) status = run_unmeasured(s, s->rest, &error);
     }
     if (status == PRONY_OK) return EXIT_DONE;
     if (!p->lost) {
@@ -439,21 +446,12 @@ static int measure(sharded *s)
 
 /* ---- */
 
-static int run_rank(sharded *s)
+/* Of a rank other than 0: waits for rank 0's last word, the exit status. */
+int shard_take_last_word(sharded *s)
 {
-    int code = shard_meet(s), rank;
+    int rank;
     message m;
-    if (code == EXIT_DONE && !measure_links(s)) code = EXIT_FAILED;
-    if (code == EXIT_DONE) code = prepare(s);
-    if (code == EXIT_DONE) code = measure(s);
-    if (s->pipe.rank == 0) {
-        if (code == EXIT_DONE) code = shard_join_reports(s);
-        if (code == EXIT_DONE) code = shard_show(s);
-        return code;
-    }
-    if (code == EXIT_DONE && !shard_send_report(s)) code = EXIT_FAILED;
     if (s->code >= 0) return s->code;
-    /* Rank 0 has the last word. */
     if (interrupted()) {
         (void)cluster_send(0, TAG_INTERRUPTED, NULL, 1);
         /* A rank that exits now has the launcher end rank 0 before it speaks. */
@@ -467,6 +465,22 @@ static int run_rank(sharded *s)
         message_free(&m);
     }
     return s->code >= 0 ? s->code : EXIT_FAILED;
+}
+
+static int run_rank(sharded *s)
+{
+    int code = shard_meet(s, shard_check_usage);
+    if (code == EXIT_DONE && !measure_links(s)) code = EXIT_FAILED;
+    if (code == EXIT_DONE) code = prepare(s);
+    if (code == EXIT_DONE) code = measure(s);
+    if (s->pipe.rank == 0) {
+        if (code == EXIT_DONE) code = shard_join_reports(s);
+        if (code == EXIT_DONE && s->data) code = shard_eval_finish(s);
+        if (code == EXIT_DONE) code = shard_show(s);
+        return code;
+    }
+    if (code == EXIT_DONE && !shard_send_report(s)) code = EXIT_FAILED;
+    return shard_take_last_word(s);
 }
 
 /* After a signal to rank 0: it came from the user, and every rank got it, or from the launcher, because a rank died. The
@@ -520,7 +534,7 @@ static int end_all(sharded *s, int code, bool *together)
     return code;
 }
 
-int shard_run(const options *o, bool *together)
+int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
 {
     sharded s = {.o = o, .code = -1, .pipe = {.o = o, .rank = cluster_rank(), .ranks = cluster_size()}};
     *together = true;
@@ -529,7 +543,7 @@ int shard_run(const options *o, bool *together)
     s.pipe.say_interrupted = s.pipe.rank == 0 ? say_interrupted : NULL;
     s.pipe.say_user = &s;
     s.hellos = calloc((size_t)s.pipe.ranks, sizeof *s.hellos);
-    int code = s.hellos ? run_rank(&s) : EXIT_FAILED;
+    int code = s.hellos ? run(&s) : EXIT_FAILED;
     if (s.pipe.rank == 0)
         code = end_all(&s, code, together);
     else
@@ -537,6 +551,7 @@ int shard_run(const options *o, bool *together)
     if (!*together) return code; /* the process ends at once */
     pipeline_end(&s.pipe);
     prony_report_release(s.report);
+    shard_eval_close(&s);
     session_release(s.pipe.session);
     session_release(s.whole);
     prony_shard_plan_release(s.plan);
@@ -545,4 +560,9 @@ int shard_run(const options *o, bool *together)
     free(s.hellos);
     MPI_Comm_free(&s.pipe.tensors);
     return code;
+}
+
+int shard_run(const options *o, bool *together)
+{
+    return shard_run_ranks(o, run_rank, together);
 }

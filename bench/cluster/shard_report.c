@@ -196,7 +196,7 @@ int shard_show(sharded *s)
     options shown = *s->o;
     const bool runs = strcmp(shown.command, "run") == 0, prints = !shown.terminal.quiet && !stdout_taken(&shown);
     int code = EXIT_DONE;
-    if (strcmp(shown.command, "bench") == 0) shown.shown.levels = PRONY_LEVEL_MODEL;
+    if (strcmp(shown.command, "bench") == 0 || (s->data && !shown.shown.levels)) shown.shown.levels = PRONY_LEVEL_MODEL;
     if (runs) {
         if (prints) print_run(s);
         shown.terminal.quiet = true;

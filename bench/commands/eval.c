@@ -2,6 +2,7 @@
  * a line for each. */
 #include "bench/session/accuracy.h"
 #include "bench/session/inputs.h"
+#include "bench/session/labelled_data.h"
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
 #include "bench/session/judge.h"
@@ -10,34 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void eval_command_show_samples(void *user, int64_t done, int64_t samples)
-{
-    (void)user;
-    char text[64];
-    snprintf(text, sizeof text, "%lld of %lld samples", (long long)done, (long long)samples);
-    show_progress_text(text);
-}
-
-static prony_evaluate_options evaluate_options(const options *o)
-{
-    prony_evaluate_options e = PRONY_EVALUATE_OPTIONS_INIT;
-    e.batch = o->model.batch;
-    e.warmup_runs = o->measuring.warmup;
-    if (want_progress(o)) e.progress = eval_command_show_samples;
-    return e;
-}
-
 static prony_status run_data(const options *o, prony_report **report, prony_model *model, prony_session **session,
                              prony_dataset **data, prony_error *error)
 {
     prony_session_options s = session_options(o);
     prony_evaluate_options e = evaluate_options(o);
-    prony_dataset_options d = PRONY_DATASET_OPTIONS_INIT;
-    d.classes = o->shown.labels;
-    d.image = image_options(o);
     prony_status status = session_create(session, model, &s, error);
     interrupt_at_once(true);
-    if (status == PRONY_OK) status = prony_dataset_open(data, o->arguments[1], model, &d, error);
+    if (status == PRONY_OK) status = open_labelled_data(o, data, model, error);
     interrupt_at_once(false);
     if (status == PRONY_OK) status = prony_evaluate(report, *session, *data, &e, error);
     return status;

@@ -124,6 +124,7 @@ static int load_command_measure(load *l, load_result *result, load_searched *sea
                            .seed = o->model.seed};
         if (o->measuring.seconds > 0) plan.longest = o->measuring.seconds;
     }
+    plan.shared = l->ranks != NULL;
     if (l->scenario == SCENARIO_SERVER && !(o->load.rate > 0)) return load_search(l, result, searched);
     int code = load_issue(l, &plan, result);
     if (code == EXIT_DONE && result->failed && l->scenario != SCENARIO_SERVER && !interrupted())
@@ -140,7 +141,13 @@ static int verdict(const load *l, const load_result *r)
 
 int command_bench_load(const options *o)
 {
+    return bench_load(o, NULL);
+}
+
+int bench_load(const options *o, const load_ranks *ranks)
+{
     load l = {.o = o,
+              .ranks = ranks,
               .scenario = scenario_of(o),
               .streams = o->load.streams ? (int)o->load.streams : 1,
               .requests_per_query = 1,
@@ -163,7 +170,7 @@ int command_bench_load(const options *o)
     busy_stop(&beside);
     clear_progress();
     if (code == EXIT_DONE && interrupted()) fail(o, "%s; the results until then follow", interrupted());
-    if (code == EXIT_DONE) code = load_write(&l, &result, &searched);
+    if (code == EXIT_DONE && (!ranks || ranks->rank == 0)) code = load_write(&l, &result, &searched);
     if (code == EXIT_DONE) code = verdict(&l, &result);
     load_result_free(&result);
     free(searched.steps);

@@ -43,9 +43,27 @@ typedef struct load_result {
     bool cut_short;    /* ended early: the bound was out of reach */
 } load_result;
 
+/* One rank of several that issue loads at once. */
+typedef struct load_rank {
+    const char *node;
+    size_t queries;
+    int64_t span_ns; /* from the common beginning to its last query's end */
+} load_rank;
+
+/* Calls by which a program with several ranks shares a load; they return EXIT_DONE or an exit status. */
+typedef struct load_ranks {
+    int rank, count;
+    load_rank *rows;          /* [count], filled by `gather` on rank 0 */
+    int (*begin)(void *user); /* before the measured phase: waits for all ranks */
+    /* After it: on rank 0 the queries of all ranks take the place of its own, in the order of their schedule. */
+    int (*gather)(void *user, query **queries, size_t *count);
+    void *user;
+} load_ranks;
+
 /* State shared by all phases. */
 typedef struct load {
     const options *o;
+    const load_ranks *ranks; /* NULL: one process */
     prony_model *model;
     prony_session *session; /* binds the inputs, and runs `single` */
     prony_batcher *batcher; /* NULL for `single` */
@@ -72,6 +90,7 @@ typedef struct load_plan {
     size_t least, most;
     double rate;  /* server: arrivals per second */
     bool give_up; /* server: ends when the bound is missed beyond doubt */
+    bool shared;  /* the phase is one of all ranks */
     uint64_t seed;
 } load_plan;
 
@@ -96,6 +115,8 @@ int load_search(load *l, load_result *out, load_searched *searched);
 int load_write(const load *l, const load_result *result, const load_searched *searched);
 
 int command_bench_load(const options *o);
+/* `ranks` NULL: this process alone. Rank 0 writes the results. */
+int bench_load(const options *o, const load_ranks *ranks);
 
 /* ---- --with-load ---- */
 

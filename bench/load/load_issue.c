@@ -206,6 +206,8 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
     *out = (load_result){.scenario = l->scenario, .rate = plan->rate};
     l->under_way = l->over = 0;
     l->failure[0] = '\0';
+    int code = l->ranks && plan->shared ? l->ranks->begin(l->ranks->user) : EXIT_DONE;
+    if (code != EXIT_DONE) return code;
     bool room = run_queries(l, plan, &list, out);
     wait_until_under_way(l, 0);
     query *all = load_issue_flatten(&list);
@@ -214,7 +216,8 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
         return fail(l->o, "out of memory");
     }
     /* Queries without memory are not in `count`; all others have ended. */
-    int code = load_figures(l, all, list.count, out);
+    if (l->ranks && plan->shared && !has_failed(l)) code = l->ranks->gather(l->ranks->user, &all, &list.count);
+    if (code == EXIT_DONE) code = load_figures(l, all, list.count, out);
     free(all);
     return code;
 }

@@ -56,6 +56,7 @@ static void print_setup(const load *l)
     printf("%s: %s\n", scenario_names[l->scenario], what_it_does(l->scenario));
     int used = snprintf(line, sizeof line, "%d session%s of %d thread%s", l->streams, l->streams == 1 ? "" : "s",
                         l->threads, l->threads == 1 ? "" : "s");
+    if (l->ranks) used += snprintf(line + used, sizeof line - (size_t)used, " on each of %d ranks", l->ranks->count);
     if (l->samples_per_request > 1)
         used += snprintf(line + used, sizeof line - (size_t)used, ", %lld samples a request",
                          (long long)l->samples_per_request);
@@ -167,6 +168,33 @@ static void print_steps(const load *l, const printer *p, const load_searched *se
     }
 }
 
+/* Samples of a rank per second of the common time. */
+static double rank_rate(const load *l, const load_rank *row)
+{
+    return row->span_ns > 0 ? (double)row->queries * (double)l->samples_per_request / ((double)row->span_ns * 1e-9) : 0;
+}
+
+static void print_load_ranks(const load *l)
+{
+    printf("\n\n  rank  %-20s %9s %11s\n", "node", "queries", "samples/s");
+    for (int r = 0; r < l->ranks->count; r++)
+        printf("  %4d  %-20.20s %9zu %11.5g\n", r, l->ranks->rows[r].node, l->ranks->rows[r].queries,
+               rank_rate(l, &l->ranks->rows[r]));
+}
+
+static void put_load_ranks(FILE *to, const load *l)
+{
+    if (!l->ranks) return;
+    fputs("  \"ranks\": [", to);
+    for (int r = 0; r < l->ranks->count; r++) {
+        const load_rank *row = &l->ranks->rows[r];
+        fprintf(to, "%s\n    {\"rank\": %d, \"node\": ", r ? "," : "", r);
+        json_text(to, row->node);
+        fprintf(to, ", \"queries\": %zu, \"samples_per_second\": %.17g}", row->queries, rank_rate(l, row));
+    }
+    fputs("\n  ],\n", to);
+}
+
 static void print_result(const load *l, printer *p, const load_result *r, const load_searched *searched)
 {
     put_text(stdout, l->o->arguments[0]);
@@ -181,7 +209,8 @@ static void print_result(const load *l, printer *p, const load_result *r, const 
     if (r->mean_batch > 1) printf("\nmean batch: %.3g requests", r->mean_batch);
     if (r->rate > 0) printf("\noffered: %.5g queries/s", r->rate);
     if (r->failed) printf("\n%zu failed: %.200s", r->failed, l->failure);
-    printf("\n\n                   median       p90       p95       p99     p99.9      max\n");
+    if (l->ranks) print_load_ranks(l);
+    printf("%s\n                   median       p90       p95       p99     p99.9      max\n", l->ranks ? "" : "\n");
     print_row(p, l->scenario == SCENARIO_OFFLINE ? "submit to end" : "latency", &r->latency);
     if (l->scenario != SCENARIO_SINGLE) print_row(p, "in the queue", &r->queue);
     if (l->scenario != SCENARIO_SINGLE) print_row(p, "being run", &r->run);
@@ -340,6 +369,7 @@ int load_write(const load *l, const load_result *r, const load_searched *searche
     json_begin(json.stream, "prony.load/1");
     fputs(",\n", json.stream);
     put_config(json.stream, l);
+    put_load_ranks(json.stream, l);
     put_batching(json.stream, &l->trial);
     put_result(json.stream, l, r);
     put_search(json.stream, l, searched);

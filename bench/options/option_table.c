@@ -69,7 +69,7 @@ enum {
     TABLES = INSPECT | EVAL | PROFILE,
     DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS, /* commands whose results are tables of their own */
     MATRIX = BENCH | SCALE,
-    SHARDED = RUN | PROFILE | BENCH /* stages of a model on the ranks of prony-mpi */
+    SHARDED = RUN | PROFILE | BENCH | EVAL /* stages of a model on the ranks of prony-mpi */
 };
 
 #define MOST_RUNS 1e8

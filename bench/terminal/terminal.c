@@ -113,6 +113,15 @@ void put_wrapped(const char *text, int column, int indent)
     putchar('\n');
 }
 
+static char *kept_failure;
+static size_t kept_failure_size;
+
+void fail_into(char *text, size_t size)
+{
+    kept_failure = text;
+    kept_failure_size = size;
+}
+
 /* The line goes out in one write: lines of several processes do not mix, and a launcher that ends the process cuts
  * none. Without memory for the line it is written in pieces. */
 static void complain(const options *o, const char *format, va_list args)
@@ -121,6 +130,12 @@ static void complain(const options *o, const char *format, va_list args)
     size_t size = 0;
     FILE *whole = open_memstream(&line, &size), *to = whole ? whole : stderr;
     vsnprintf(message, sizeof message, format, args);
+    if (kept_failure) {
+        if (!*kept_failure) snprintf(kept_failure, kept_failure_size, "%s", message);
+        if (whole) fclose(whole);
+        free(line);
+        return;
+    }
     fprintf(to, "prony%s%s: ", o->command ? " " : "", o->command ? o->command : "");
     put_text(to, message);
     fputc('\n', to);
