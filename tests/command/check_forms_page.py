@@ -249,6 +249,7 @@ class Page(unittest.TestCase):
             box = "(m => { const r = document.querySelector('#panel-modules > svg:not(.off) rect[data-module=\"' + m + '\"]'); return r ? r.getBoundingClientRect().width : 0; })(%d)"
             if share > 0.01:
                 self.assertAlmostEqual(self.browser.run(box % module) / self.browser.run(box % 0), share, delta=0.005)
+        self.assertIn("of what is shown", self.hover(*self.at("#panel-modules > svg:not(.off) .names text")))  # on a name, too
         layer = "#panel-modules > svg:not(.off) rect[data-layer]"
         self.browser.click(*self.at(layer))
         self.assertTrue(self.browser.run("$('row').open"))
@@ -275,9 +276,9 @@ class Page(unittest.TestCase):
                     self.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=middle, button="left", clickCount=count)
             self.browser.settle()
             self.assertEqual(self.browser.run(seen), [whole, labels])
-            said = self.hover(left + 0.3 * width, middle)
-            expected = int(0.3 * self.browser.run(last) + (0 if chart == "memory" else 0.5))
-            self.assertIn(("step %d" if chart == "memory" else "run %d:") % expected, said)
+            number = 2.5 if chart == "memory" else 21
+            said = self.hover(left + number / self.browser.run(last) * width, middle)
+            self.assertIn("step 2" if chart == "memory" else "run 21:", said)
         self.at("#panel-memory .alive")
         left, top, width, height = self.browser.run("(r => [r.left, r.top, r.width, r.height])(memoryView.plots[1].frame.getBoundingClientRect())")
         steps = self.browser.run("report.memory.timeline.length")
