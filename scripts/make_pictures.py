@@ -20,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "command"))
 import chromium  # noqa: E402
 
-COLUMNS, ROWS, WIDTH, QUALITY = 80, 48, 1100, 70
+COLUMNS, ROWS, WIDTH, TWO_COLUMNS, QUALITY = 80, 48, 1100, 1400, 70
 STYLES = {"1": "font-weight:bold", "2": "color:#8b949e", "31": "color:#ff7b72", "32": "color:#7ee787", "33": "color:#e3b341",
           "34": "color:#79c0ff", "35": "color:#d2a8ff", "36": "color:#a5d6ff", "90": "color:#8b949e"}
 PAGE = """<!doctype html><meta charset="utf-8"><style>body{margin:0;background:#0d1117}pre{margin:0;padding:16px 20px;color:#e6edf3;
@@ -102,10 +102,12 @@ def main():
         with chromium.Browser(path) as browser:
             picture_of_text(browser, folder, question + "\n".join(lines[:ROWS]), args.out / "terminal.webp")
             browser.open(folder / "report.html", width=WIDTH, height=900)
-            browser.run("new Promise((done) => setTimeout(done, 1500))")  # charts grow into place
+            browser.settle()
             top = {"x": 0, "y": 0, "width": WIDTH, "height": 900}
             capture(browser, args.out / "report.webp", top)
-            for name, part in (("charts", "#charts"), ("graph", "#panel-graph"), ("tables", "#tables")):
+            for name, part, width in (("graph", "#panel-graph", WIDTH), ("tables", "#tables", WIDTH), ("charts", "#charts", TWO_COLUMNS)):
+                browser.open(folder / "report.html", width=width, height=900)
+                browser.settle()
                 clip = element(browser, part)
                 clip["height"] = min(clip["height"], 900)
                 capture(browser, args.out / ("report_%s.webp" % name), clip)
