@@ -26,10 +26,37 @@ prony_status prn_open_dims_find(prony_session *session, prony_error *error)
             size_t o = 0;
             while (o < options->max_dim_count && !prn_free_dim_is(port, d, options->max_dims[o].name)) o++;
             if (o < options->max_dim_count)
-                session->open_dims[session->open_count++] = (prn_open_dim){i, d, o, options->max_dims[o].value};
+                session->open_dims[session->open_count++] = (prn_open_dim){i, d, o, options->max_dims[o].value, 0};
         }
     }
     return PRONY_OK;
+}
+
+prony_status prn_session_grow(prony_session *session, const prn_open_dim *dims, size_t count, int64_t most,
+                              prony_error *error)
+{
+    prn_cached_release(&session->open);
+    if (session->current == &session->open) session->current = NULL;
+    session->open_settled = session->open_refused = false;
+    prn_open_dim *own = prn_bump_alloc(&session->pool, count + 1, sizeof *own);
+    prony_dim *option = prn_bump_alloc(&session->pool, 1, sizeof *option);
+    if (!own || !option) return prn_no_memory(error);
+    for (size_t k = 0; k < count; k++) {
+        own[k] = dims[k];
+        own[k].option = 0;
+        own[k].most = most + dims[k].offset;
+    }
+    *option = (prony_dim){"*", most};
+    session->options.max_dims = option;
+    session->options.max_dim_count = 1;
+    session->open_dims = own;
+    session->grown_count = session->open_count = count;
+    return PRONY_OK;
+}
+
+void prn_session_set_growing(prony_session *session, bool growing)
+{
+    session->open_count = growing ? session->grown_count : 0;
 }
 
 prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
@@ -57,7 +84,7 @@ static int64_t extent_now(const prony_session *session, size_t option)
 {
     for (size_t k = 0; k < session->open_count; k++) {
         const prn_open_dim *open = &session->open_dims[k];
-        if (open->option == option) return session->inputs[open->input].value.shape.dim[open->axis];
+        if (open->option == option) return session->inputs[open->input].value.shape.dim[open->axis] - open->offset;
     }
     return 0;
 }
@@ -95,7 +122,7 @@ static bool set_probes(const prony_session *session, int attempt, bool second, p
     for (size_t k = 0; k < session->open_count; k++) {
         const prn_open_dim *open = &session->open_dims[k];
         if (inputs[open->input].shape.rank <= open->axis) return false;
-        inputs[open->input].shape.dim[open->axis] = probe(session, open->option, attempt, second);
+        inputs[open->input].shape.dim[open->axis] = probe(session, open->option, attempt, second) + open->offset;
     }
     return true;
 }

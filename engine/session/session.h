@@ -40,12 +40,13 @@ typedef struct prn_cached_plan {
     int64_t bind_ns, rewrite_ns, plan_ns, first_run_ns; /* first_run_ns -1: not yet run */
 } prn_cached_plan;
 
-/* A dimension of an input that options->max_dims names. */
+/* A dimension of an input that options->max_dims names, or that a generator makes grow. */
 typedef struct prn_open_dim {
     size_t input;
     int axis;
     size_t option; /* in options->max_dims: dimensions of one name have one extent */
     int64_t most;
+    int64_t offset; /* extent less that of the option: a mask is one row longer than the cache before it */
 } prn_open_dim;
 
 /* An observer that makes a session's runs instead of it, with its own work around each. */
@@ -81,6 +82,7 @@ struct prony_session {
     prn_cached_plan *current; /* plan of the last prepare or run */
     prn_open_dim *open_dims;
     size_t open_count;
+    size_t grown_count;   /* of open_dims, by prn_session_grow; open_count is 0 or this */
     prn_cached_plan open; /* for all extents of open_dims; without a plan: not made yet, or refused */
     bool open_settled;    /* `open` has the extents of open.inputs */
     bool open_refused;    /* the model cannot be bound for more than one set of extents */
@@ -155,6 +157,12 @@ PRN_MUST_USE prony_status prn_open_dims_find(prony_session *session, prony_error
 /* PRONY_OUT_OF_RANGE, naming it, if an extent is larger than options->max_dims says. */
 PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
                                               prony_error *error);
+/* Dimensions that grow together, for a generator: the extent of each is a common number up to `most`, plus its offset. The
+ * session must have no max_dims. The plan for all extents is made in the next run, whose other extents it has. */
+PRN_MUST_USE prony_status prn_session_grow(prony_session *session, const prn_open_dim *dims, size_t count, int64_t most,
+                                           prony_error *error);
+/* false: the next runs use plans of their own, and the plan for all extents stays. */
+void prn_session_set_growing(prony_session *session, bool growing);
 /* Puts the plan for all extents into *out, with the inputs' extents; makes it if it does not exist. NULL: these inputs
  * need an own plan. */
 PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);

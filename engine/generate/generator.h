@@ -1,0 +1,112 @@
+/* A generator: the roles of a decoder's inputs and outputs, the memory of its cache, and the tokens so far.
+ *
+ * Columns are positions of the longest sequence. With a growing cache (or none) shorter sequences are padded on the left, so
+ * that all end in the same column; with a shared cache each has rows of its own, and pads stand on the right of the first
+ * prompt only. Invariant between calls: `computed` columns are in the cache, columns [computed, length) wait. */
+#ifndef PRN_ENGINE_GENERATE_GENERATOR_H
+#define PRN_ENGINE_GENERATE_GENERATOR_H
+
+#include "engine/session/session.h"
+#include "prony_generate.h"
+
+enum { PRN_GENERATOR_DEFAULT_LENGTH = 2048 };
+
+/* The purpose of an input. */
+typedef enum prn_role {
+    PRN_ROLE_OTHER, /* the caller's */
+    PRN_ROLE_IDS,
+    PRN_ROLE_MASK,
+    PRN_ROLE_POSITIONS,
+    PRN_ROLE_TYPES,       /* token types: zeros */
+    PRN_ROLE_LENGTHS,     /* seqlens_k: keys of each sequence, less 1 */
+    PRN_ROLE_TOTAL,       /* total_sequence_length */
+    PRN_ROLE_PAST_LENGTH, /* rows of the cache that are valid */
+    PRN_ROLE_ROWS,        /* cache_position: the column of each row of this run */
+    PRN_ROLE_USE_CACHE,   /* use_cache_branch of merged decoders */
+    PRN_ROLE_CACHE
+} prn_role;
+
+/* A tensor that is fed back: input `past`, output `present`. */
+typedef struct prn_generator_cache {
+    size_t input, output;
+    int axis;              /* of the rows */
+    bool cross;            /* of an encoder: computed in the first run, or set by the caller, and the same ever after */
+    prony_value value;     /* type and shape with the batch; its extent along `axis` is 1 */
+    size_t outer;          /* blocks of rows: sequences times heads, twice that where keys and values are packed */
+    size_t row_bytes;      /* of one block */
+    char *rows[2];         /* a run reads rows[current] and writes the other */
+    size_t capacity_bytes; /* of each */
+} prn_generator_cache;
+
+/* What the graph tells about ids and positions; 0: nothing. */
+typedef struct prn_generator_limits {
+    int64_t vocabulary, positions;
+    const char *embedding, *position_table; /* names of the tables */
+} prn_generator_limits;
+
+typedef struct prn_candidate {
+    double weight; /* logit, then probability */
+    int64_t id;
+} prn_candidate;
+
+struct prony_generator {
+    prony_session *session;
+    const prn_graph *graph;
+    const char *file;
+    prn_bump pool;
+    prony_cache_kind kind;
+    prony_sampling sampling;
+    const int64_t *stop_ids;
+    size_t stop_count;
+    uint8_t *roles;                     /* [input_count] prn_role */
+    size_t role_of[PRN_ROLE_CACHE + 1]; /* input of a role; SIZE_MAX: none */
+    size_t logits;                      /* output */
+    prn_generator_cache *caches;
+    size_t cache_count;
+    int current;    /* rows[current] of the caches are valid */
+    bool has_cross; /* the cross caches are filled */
+    prn_generator_limits limits;
+    const char *convention;
+    int64_t batch, max_length;
+    int64_t *ids;               /* [batch, max_length] */
+    int64_t *lengths;           /* [batch] tokens, without pads */
+    bool *ended;                /* [batch] */
+    int64_t length;             /* columns: of the longest sequence */
+    int64_t computed;           /* columns in the cache */
+    void *feed[PRN_ROLE_CACHE]; /* bytes of the fed inputs, by role */
+    float *scores;              /* [batch, score_count] logits of the last column */
+    size_t score_count;
+    bool has_scores;           /* they are those for the next id */
+    float *penalised;          /* [score_count] as all below: logits of one sequence, less the penalty */
+    uint8_t *marks;            /* ids that the sequence has */
+    prn_candidate *candidates; /* for sampling */
+    bool growing;              /* the session has the dimensions that grow */
+    int64_t last_run_ns;
+    uint64_t copied_bytes;
+};
+
+/* ---- find_roles.c */
+
+/* Sets roles, caches (without memory) and logits, from the names and from the graph. */
+PRN_MUST_USE prony_status prn_generator_find(prony_generator *generator, const prony_generator_options *options,
+                                             prony_error *error);
+
+/* ---- generator_limits.c */
+
+PRN_MUST_USE prony_status prn_generator_find_limits(prony_generator *generator, prony_error *error);
+
+/* ---- generator_feed.c */
+
+/* Computes `columns` columns behind the computed ones; the tokens are in `ids`. On success the cache and the logits of the
+ * last column are those of `computed` + `columns`. */
+PRN_MUST_USE prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error);
+/* Rows of earlier columns move where fewer of them leave less room: the caches hold `columns` columns afterwards. */
+void prn_generator_shorten(prony_generator *generator, int64_t columns);
+
+/* ---- sample.c */
+
+/* The next id of a sequence, from its logits. PRONY_OUT_OF_RANGE: none of them is a number. */
+PRN_MUST_USE prony_status prn_generator_choose(prony_generator *generator, int64_t sequence, int64_t *id,
+                                               prony_error *error);
+
+#endif

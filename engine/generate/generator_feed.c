@@ -1,0 +1,263 @@
+/* One run of a generator's session: binds ids, masks, positions and caches, runs, and takes logits and caches. */
+#include "base/memory/alloc.h"
+#include "base/os/clock.h"
+#include "base/shape.h"
+#include "engine/generate/generator.h"
+#include "ops/kernels/vector/number.h"
+
+#include <string.h>
+
+/* Pads in front of sequence b. */
+static int64_t feed_pads(const prony_generator *g, int64_t b)
+{
+    return g->kind == PRONY_CACHE_SHARED ? 0 : g->length - g->lengths[b];
+}
+
+/* Columns before those of a run from `first` on; with a shared cache tokens of sequence b. */
+static int64_t feed_before(const prony_generator *g, int64_t b, int64_t first)
+{
+    if (g->kind != PRONY_CACHE_SHARED || first == 0) return first;
+    return g->lengths[b] - (g->length - g->computed);
+}
+
+static void feed_put(void *data, prony_dtype dtype, int64_t at, int64_t value)
+{
+    if (dtype == PRONY_INT64)
+        ((int64_t *)data)[at] = value;
+    else if (dtype == PRONY_INT32)
+        ((int32_t *)data)[at] = (int32_t)value;
+    else
+        prn_convert((char *)data + prony_dtype_bytes(dtype, at), dtype, &value, PRONY_INT64, 1);
+}
+
+static prony_status feed_bind(prony_generator *g, prn_role role, prony_shape shape, prony_error *error)
+{
+    const prony_value_info *input = &g->graph->inputs[g->role_of[role]];
+    if (input->shape.rank == 0) shape = prn_shape_scalar();
+    prony_value value = {.dtype = input->dtype, .shape = shape, .data = g->feed[role]};
+    return prony_session_bind_input(g->session, input->name, &value, error);
+}
+
+/* Ids, token types and positions of `columns` columns from `first` on; keys that the mask lets be seen. */
+static void feed_fill(prony_generator *g, int64_t first, int64_t columns)
+{
+    const prn_graph *graph = g->graph;
+    const int64_t total = first + columns;
+    for (int64_t b = 0; b < g->batch; b++) {
+        const int64_t pads = feed_pads(g, b), before = feed_before(g, b, first);
+        for (int64_t c = 0; c < columns; c++) {
+            const int64_t at = before + c - pads, to = b * columns + c;
+            const bool token = at >= 0 && at < g->lengths[b];
+            if (g->role_of[PRN_ROLE_IDS] != SIZE_MAX)
+                feed_put(g->feed[PRN_ROLE_IDS], graph->inputs[g->role_of[PRN_ROLE_IDS]].dtype, to,
+                         token ? g->ids[b * g->max_length + at] : 0);
+            if (g->role_of[PRN_ROLE_POSITIONS] != SIZE_MAX)
+                feed_put(g->feed[PRN_ROLE_POSITIONS], graph->inputs[g->role_of[PRN_ROLE_POSITIONS]].dtype, to,
+                         token ? at : 0);
+        }
+        const int64_t seen =
+            g->kind == PRONY_CACHE_SHARED && before + columns > g->lengths[b] ? g->lengths[b] : before + columns;
+        for (int64_t c = 0; g->role_of[PRN_ROLE_MASK] != SIZE_MAX && c < total; c++)
+            feed_put(g->feed[PRN_ROLE_MASK], graph->inputs[g->role_of[PRN_ROLE_MASK]].dtype, b * total + c,
+                     c >= pads && c < seen);
+        if (g->role_of[PRN_ROLE_LENGTHS] != SIZE_MAX)
+            feed_put(g->feed[PRN_ROLE_LENGTHS], graph->inputs[g->role_of[PRN_ROLE_LENGTHS]].dtype, b, seen - 1);
+    }
+}
+
+static void feed_put_one(prony_generator *g, prn_role role, int64_t value)
+{
+    feed_put(g->feed[role], g->graph->inputs[g->role_of[role]].dtype, 0, value);
+}
+
+static prony_status feed_inputs(prony_generator *g, int64_t first, int64_t columns, prony_error *error)
+{
+    const prony_shape rows = {2, {g->batch, columns}}, keys = {2, {g->batch, first + columns}}, one = {1, {1}},
+                      column = {1, {columns}}, each = {1, {g->batch}};
+    const prony_shape shapes[PRN_ROLE_CACHE] = {
+        [PRN_ROLE_IDS] = rows,        [PRN_ROLE_MASK] = keys,    [PRN_ROLE_POSITIONS] = rows,
+        [PRN_ROLE_TYPES] = rows,      [PRN_ROLE_LENGTHS] = each, [PRN_ROLE_TOTAL] = one,
+        [PRN_ROLE_PAST_LENGTH] = one, [PRN_ROLE_ROWS] = column,  [PRN_ROLE_USE_CACHE] = one};
+    feed_fill(g, first, columns);
+    for (int64_t c = 0; g->role_of[PRN_ROLE_ROWS] != SIZE_MAX && c < columns; c++)
+        feed_put(g->feed[PRN_ROLE_ROWS], g->graph->inputs[g->role_of[PRN_ROLE_ROWS]].dtype, c, first + c);
+    for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) {
+        if (g->role_of[role] == SIZE_MAX) continue;
+        if (role == PRN_ROLE_TOTAL) feed_put_one(g, role, first + columns);
+        if (role == PRN_ROLE_PAST_LENGTH) feed_put_one(g, role, first);
+        if (role == PRN_ROLE_USE_CACHE) feed_put_one(g, role, first > 0);
+        PRN_TRY(feed_bind(g, role, shapes[role], error));
+    }
+    return PRONY_OK;
+}
+
+/* ---- caches */
+
+static int64_t feed_rows(const prony_generator *g, int64_t columns)
+{
+    return g->kind == PRONY_CACHE_SHARED ? g->max_length : columns;
+}
+
+static prony_status feed_caches(prony_generator *g, int64_t first, prony_error *error)
+{
+    for (size_t k = 0; k < g->cache_count; k++) {
+        prn_generator_cache *cache = &g->caches[k];
+        const char *name = g->graph->inputs[cache->input].name;
+        prony_value value = cache->value;
+        if (cache->cross && !cache->rows[0]) continue; /* the caller's, checked when it was made */
+        value.data = cache->rows[g->current];
+        if (!cache->cross) value.shape.dim[cache->axis] = feed_rows(g, first);
+        PRN_TRY(prony_session_bind_input(g->session, name, &value, error));
+        if (cache->cross) continue;
+        PRN_TRY(prony_session_bind_output(g->session, cache->output, cache->rows[!g->current], cache->capacity_bytes,
+                                          error));
+    }
+    return PRONY_OK;
+}
+
+/* Checks the caches that a run made. */
+static prony_status feed_check_caches(const prony_generator *g, int64_t columns, prony_error *error)
+{
+    char text[2][PRN_SHAPE_TEXT_BYTES];
+    for (size_t k = 0; k < g->cache_count; k++) {
+        const prn_generator_cache *cache = &g->caches[k];
+        const prony_value *made;
+        prony_value wanted = cache->value;
+        if (cache->cross) continue;
+        wanted.shape.dim[cache->axis] = feed_rows(g, columns);
+        PRN_TRY(prony_session_output(g->session, cache->output, &made, error));
+        if (made->dtype == wanted.dtype && prn_shape_equal(&made->shape, &wanted.shape)) continue;
+        return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: cache output '%s' is %s; wanted %s", g->file,
+                        g->graph->outputs[cache->output].name, prn_value_text(made, text[0]),
+                        prn_value_text(&wanted, text[1]));
+    }
+    return PRONY_OK;
+}
+
+/* Keeps the keys and values of the encoder, which a merged decoder computes in its first run. */
+static prony_status feed_keep_cross(prony_generator *g, prony_error *error)
+{
+    for (size_t k = 0; k < g->cache_count && !g->has_cross; k++) {
+        prn_generator_cache *cache = &g->caches[k];
+        const prony_value *made;
+        if (!cache->cross || !cache->rows[0]) continue;
+        PRN_TRY(prony_session_output(g->session, cache->output, &made, error));
+        const size_t bytes = prn_value_bytes(made);
+        char *rows = prn_alloc_aligned(64, bytes ? bytes : 1);
+        if (!rows) return prn_no_memory(error);
+        if (bytes) memcpy(rows, made->data, bytes);
+        prn_free_aligned(cache->rows[0]);
+        cache->rows[0] = cache->rows[1] = rows;
+        cache->value.shape = made->shape;
+        cache->capacity_bytes = bytes;
+    }
+    g->has_cross = true;
+    return PRONY_OK;
+}
+
+void prn_generator_shorten(prony_generator *generator, int64_t columns)
+{
+    for (size_t k = 0; k < generator->cache_count && generator->kind == PRONY_CACHE_GROWING; k++) {
+        prn_generator_cache *cache = &generator->caches[k];
+        if (cache->cross) continue;
+        const size_t from = (size_t)generator->computed * cache->row_bytes, to = (size_t)columns * cache->row_bytes;
+        char *rows = cache->rows[generator->current];
+        for (size_t block = 1; block < cache->outer && to; block++) memmove(rows + block * to, rows + block * from, to);
+    }
+    generator->computed = columns;
+}
+
+/* ---- logits */
+
+static prony_status feed_reserve_scores(prony_generator *g, size_t count, prony_error *error)
+{
+    if (g->score_count == count && g->scores) return PRONY_OK;
+    prn_free(g->scores);
+    prn_free(g->penalised);
+    prn_free(g->marks);
+    prn_free(g->candidates);
+    g->score_count = count;
+    g->scores = prn_calloc((size_t)g->batch * count + 1, sizeof *g->scores);
+    g->penalised = prn_calloc(count + 1, sizeof *g->penalised);
+    g->marks = prn_calloc(count + 1, 1);
+    g->candidates = prn_calloc(count + 1, sizeof *g->candidates);
+    if (g->scores && g->penalised && g->marks && g->candidates) return PRONY_OK;
+    prn_free(g->scores);
+    g->scores = NULL;
+    return prn_no_memory(error);
+}
+
+/* Logits of each sequence's last column of this run: [batch, columns, V], or [batch, V] of models that leave out the others. */
+static prony_status feed_take_scores(prony_generator *g, int64_t columns, prony_error *error)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *made;
+    PRN_TRY(prony_session_output(g->session, g->logits, &made, error));
+    const prony_shape *shape = &made->shape;
+    const int64_t rows = shape->rank == 3 ? shape->dim[1] : 1;
+    if ((shape->rank != 2 && shape->rank != 3) || shape->dim[0] != g->batch || (rows != columns && rows != 1) ||
+        shape->dim[shape->rank - 1] < 1 || !prn_dtype_is_float(made->dtype))
+        return prn_fail(
+            error, PRONY_SHAPE_MISMATCH, "%s: output '%s' is %s; wanted logits float[%lld, %lld, vocabulary]", g->file,
+            g->graph->outputs[g->logits].name, prn_value_text(made, text), (long long)g->batch, (long long)columns);
+    const int64_t count = shape->dim[shape->rank - 1];
+    PRN_TRY(feed_reserve_scores(g, (size_t)count, error));
+    for (int64_t b = 0; b < g->batch; b++) {
+        int64_t row = rows - 1;
+        if (g->kind == PRONY_CACHE_SHARED && rows > 1) row -= g->computed == 0 ? g->length - g->lengths[b] : 0;
+        prn_convert(g->scores + b * count, PRONY_FLOAT32,
+                    prn_block_at(made->data, made->dtype, (b * rows + row) * count), made->dtype, count);
+    }
+    return PRONY_OK;
+}
+
+/* ---- dimensions that grow */
+
+/* One plan serves every step of one token: the cache (or the sequence) grows, everything else is fixed. */
+static prony_status feed_grow(prony_generator *g, prony_error *error)
+{
+    const prony_value_info *inputs = g->graph->inputs;
+    prn_open_dim *dims = prn_calloc(g->cache_count + 4, sizeof *dims);
+    if (!dims) return prn_no_memory(error);
+    size_t count = 0;
+    const int64_t more = g->kind == PRONY_CACHE_NONE ? 0 : 1;
+    for (prn_role role = PRN_ROLE_IDS; role <= PRN_ROLE_TYPES; role++) {
+        const size_t input = g->role_of[role];
+        const bool grows = role == PRN_ROLE_MASK || g->kind == PRONY_CACHE_NONE;
+        if (input == SIZE_MAX || !grows || inputs[input].shape.rank != 2 || inputs[input].shape.dim[1] >= 0) continue;
+        dims[count++] = (prn_open_dim){.input = input, .axis = 1, .offset = role == PRN_ROLE_MASK ? more : 0};
+    }
+    for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++)
+        if (!g->caches[k].cross) dims[count++] = (prn_open_dim){.input = g->caches[k].input, .axis = g->caches[k].axis};
+    prony_status status = prn_session_lock(g->session, error);
+    if (status == PRONY_OK)
+        status = prn_session_unlock(g->session, prn_session_grow(g->session, dims, count, g->max_length - more, error));
+    prn_free(dims);
+    g->growing = status == PRONY_OK;
+    return status;
+}
+
+prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error)
+{
+    prony_generator *g = generator;
+    const bool whole = g->kind == PRONY_CACHE_NONE, step = whole ? g->computed > 0 : columns == 1 && g->computed > 0;
+    const int64_t first = whole ? 0 : g->computed, count = whole ? g->computed + columns : columns;
+    if (step && !g->growing) PRN_TRY(feed_grow(g, error));
+    prn_session_set_growing(g->session, step);
+    PRN_TRY(feed_inputs(g, first, count, error));
+    PRN_TRY(feed_caches(g, first, error));
+    const int64_t start = prn_now_ns();
+    PRN_TRY(prony_session_run(g->session, error));
+    g->last_run_ns = prn_now_ns() - start;
+    PRN_TRY(feed_check_caches(g, first + count, error));
+    PRN_TRY(feed_take_scores(g, count, error));
+    PRN_TRY(feed_keep_cross(g, error));
+    g->copied_bytes = 0;
+    for (size_t k = 0; k < g->cache_count; k++)
+        if (!g->caches[k].cross)
+            g->copied_bytes += g->caches[k].outer * g->caches[k].row_bytes * (uint64_t)feed_rows(g, first);
+    if (g->cache_count) g->current = !g->current;
+    g->computed += columns;
+    g->has_scores = true;
+    return PRONY_OK;
+}

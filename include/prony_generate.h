@@ -1,0 +1,102 @@
+/* Text generation with a decoder: the loop around a session that feeds token ids, positions, masks and the cache of keys
+ * and values, and chooses the next ids. Tokenisers are the caller's business. Conventions: prony.h. */
+#ifndef PRONY_GENERATE_H
+#define PRONY_GENERATE_H
+
+#include "prony.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a model keeps the keys and values of earlier tokens. */
+typedef enum prony_cache_kind {
+    PRONY_CACHE_NONE,    /* the model has no cache: every step computes the whole sequence again */
+    PRONY_CACHE_GROWING, /* past inputs of P rows, present outputs of P + S rows */
+    PRONY_CACHE_SHARED   /* past inputs and present outputs of one fixed length (GroupQueryAttention) */
+} prony_cache_kind;
+
+/* A cache that the caller names. One '*' in both names stands for any text: "past.*.k", "present.*.k". */
+typedef struct prony_cache_names {
+    const char *past, *present;
+} prony_cache_names;
+
+/* The choice of the next id. All zero: the id with the largest logit (greedy), the smallest such id at a tie. */
+typedef struct prony_sampling {
+    double temperature; /* 0: greedy; else logits are divided by it */
+    int64_t top_k;      /* only so many of the most probable ids; 0: all */
+    double top_p;       /* the smallest set of ids with this probability; 0 and 1: all */
+    double min_p;       /* ids with at least this part of the largest probability; 0: all */
+    double
+        repetition_penalty; /* divides positive logits of ids in the sequence, multiplies negative ones; 0 and 1: none */
+    uint64_t seed;          /* of a stream for each sequence and position */
+} prony_sampling;
+
+typedef struct prony_generator_options {
+    size_t struct_size;
+    int64_t batch;      /* sequences; 0: 1 */
+    int64_t max_length; /* tokens of a sequence, prompt and new ones; 0: the model's positions, at most 2048 */
+    prony_sampling sampling;
+    const int64_t *stop_ids; /* a sequence ends behind one of these */
+    size_t stop_count;
+    /* Names of the model's inputs and outputs; NULL: found by the names that exporters give. */
+    const char *input_ids, *attention_mask, *position_ids, *logits;
+    const prony_cache_names *caches;
+    size_t cache_count;
+} prony_generator_options;
+#define PRONY_GENERATOR_OPTIONS_INIT PRONY_INIT(prony_generator_options)
+
+/* Figures of a generator, as of its last call. Strings are borrowed from the generator. */
+typedef struct prony_generator_info {
+    prony_cache_kind kind;
+    const char *convention; /* names of the first cache, "past_key_values.0.key -> present.0.key"; "": no cache */
+    int64_t batch, max_length;
+    int64_t length;              /* tokens of the longest sequence, the id that the last call chose included */
+    int64_t computed;            /* of them in the cache */
+    int64_t vocabulary;          /* ids are below it; 0: not known */
+    size_t cache_count;          /* tensors that are fed back */
+    uint64_t cache_bytes;        /* held for them */
+    uint64_t cache_live_bytes;   /* of them rows of computed tokens */
+    uint64_t cache_copied_bytes; /* rows of earlier tokens that the last run copied */
+    int64_t last_run_ns;         /* of the session's run in the last call; 0: the call made no run */
+} prony_generator_info;
+
+/* A loop over one session. Not thread-safe; the session must not run otherwise meanwhile. */
+typedef struct prony_generator prony_generator;
+
+/* Finds the decoder's inputs and outputs and takes memory for its cache. Inputs that the generator does not know (an
+ * encoder's states) are the caller's to set in the session, before prony_generator_prompt. PRONY_INVALID_MODEL: the model is
+ * no decoder; the message says what is missing. The session must outlive the generator, and be made without max_dims. */
+PRONY_API PRONY_MUST_USE prony_status prony_generator_create(prony_generator **out, prony_session *session,
+                                                             const prony_generator_options *options,
+                                                             prony_error *error);
+PRONY_API void prony_generator_release(prony_generator *generator);
+
+/* Appends ids to every sequence and computes them: `lengths[batch]` ids each, one sequence behind the other in `ids`. An id
+ * that prony_generator_next chose last is computed too. Sequences of different lengths are allowed in the first call. After
+ * a failure the generator is as it was before. PRONY_OUT_OF_RANGE: an id is not in the vocabulary, or a sequence would be
+ * longer than max_length. */
+PRONY_API PRONY_MUST_USE prony_status prony_generator_prompt(prony_generator *generator, const int64_t *ids,
+                                                             const size_t *lengths, prony_error *error);
+/* Chooses ids[batch], one for each sequence; the id before is computed first. A sequence that has ended gets its stop id
+ * again. *done (may be NULL): all sequences have ended. PRONY_OUT_OF_RANGE: the context is full (max_length). */
+PRONY_API PRONY_MUST_USE prony_status prony_generator_next(prony_generator *generator, int64_t *ids, bool *done,
+                                                           prony_error *error);
+/* Keeps the first `length` tokens (0 to the present length) of the longest sequence and drops the same number from the
+ * others. The next call is prony_generator_prompt, or prony_generator_next, which computes the last kept token again. */
+PRONY_API PRONY_MUST_USE prony_status prony_generator_rewind(prony_generator *generator, int64_t length,
+                                                             prony_error *error);
+/* From the next id on. */
+PRONY_API PRONY_MUST_USE prony_status prony_generator_set_sampling(prony_generator *generator,
+                                                                   const prony_sampling *sampling, prony_error *error);
+PRONY_API void prony_generator_get_info(const prony_generator *generator, prony_generator_info *out);
+/* float32 logits [vocabulary of the output] of one sequence, for the next id. *count receives their number. NULL: nothing is
+ * computed yet. Borrowed until the next call. */
+PRONY_API const float *prony_generator_logits(const prony_generator *generator, int64_t sequence, size_t *count);
+/* Name of input `index` of the model if the generator does not feed it (the caller sets it); NULL: it does. */
+PRONY_API const char *prony_generator_unfed_input(const prony_generator *generator, size_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
