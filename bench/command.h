@@ -96,6 +96,19 @@ typedef struct load_options {
     bool with_load;
 } load_options;
 
+/* --generate: a decoder's prompt and new tokens. */
+typedef struct generate_options {
+    bool enabled;
+    int64_t prompt, new_tokens; /* 0: not given */
+    const char *prompt_ids;     /* ids separated by commas, or a file */
+    const char *stop_ids;       /* ids separated by commas */
+    const char *roles;          /* ids=NAME,mask=NAME,positions=NAME,logits=NAME */
+    const char **caches;        /* PAST=PRESENT */
+    size_t cache_count;
+    int64_t max_length, top_k;
+    double temperature, top_p, min_p, repetition_penalty;
+} generate_options;
+
 typedef struct shown_options {
     unsigned levels;
     int64_t top, depth, topk;
@@ -150,6 +163,7 @@ typedef struct options {
     precision_options precision;
     accuracy_options accuracy;
     load_options load;
+    generate_options generate;
     verdict_options verdict;
     shown_options shown;
     file_options files;
@@ -199,6 +213,9 @@ int quantize_in_place(const options *o, prony_model **model);
 int open_session(const options *o, prony_model **model, prony_session **session, bool profile);
 /* As above on a model that is loaded. */
 int make_session(const options *o, prony_model *model, prony_session **session, bool profile);
+
+/* As above without inputs, and without a batch of its own. */
+int make_bare_session(const options *o, prony_model *model, prony_session **session, bool profile);
 
 /* Text on stdout (unless a form goes there, or -q), JSON where --json says, and the forms. */
 int write_report(const options *o, prony_report *report);

@@ -3,7 +3,7 @@
 #ifndef PRONY_GENERATE_H
 #define PRONY_GENERATE_H
 
-#include "prony.h"
+#include "prony_report.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -95,6 +95,30 @@ PRONY_API void prony_generator_get_info(const prony_generator *generator, prony_
 PRONY_API const float *prony_generator_logits(const prony_generator *generator, int64_t sequence, size_t *count);
 /* Name of input `index` of the model if the generator does not feed it (the caller sets it); NULL: it does. */
 PRONY_API const char *prony_generator_unfed_input(const prony_generator *generator, size_t index);
+
+/* ---- measuring ---- */
+
+typedef struct prony_generation_options {
+    size_t struct_size;
+    int64_t prompt_tokens, new_tokens; /* 0: 512 and 128 */
+    const int64_t *prompt_ids;         /* [prompt_tokens], the same for every sequence; NULL: drawn from `seed` */
+    uint64_t seed;
+    int64_t warmup;      /* repetitions before those that count; -1: 1 */
+    int64_t repetitions; /* 0: until the median decode time is known to 1 %, or max_seconds is up */
+    double max_seconds;  /* 0: 5 s */
+    void (*progress)(void *user, int64_t repetitions, double seconds, double relative_error);
+    void *progress_user;
+    const prony_profile_options *profile; /* of the runs for the reports; NULL: 1 s at most */
+} prony_generation_options;
+#define PRONY_GENERATION_OPTIONS_INIT PRONY_INIT_WITH(prony_generation_options, warmup, -1)
+
+/* Measures prompts and steps, and then the run of one step. *decode receives the report of that step at the last position, with
+ * the generation (prony_report_generation) and the disturbance of the whole measurement. *prefill (may be NULL) receives the
+ * report of the prompt's run. The generator begins anew, and is empty afterwards. */
+PRONY_API PRONY_MUST_USE prony_status prony_generation_measure(prony_report **decode, prony_report **prefill,
+                                                               prony_generator *generator,
+                                                               const prony_generation_options *options,
+                                                               prony_error *error);
 
 #ifdef __cplusplus
 }

@@ -298,6 +298,31 @@ PRONY_API void prony_report_set_background(prony_report *report, int threads);
 /* Preprocessing, run and postprocessing together, where prony_profile_options gave such callbacks; else NULL. */
 PRONY_API const prony_time_stats *prony_report_end_to_end(const prony_report *report);
 
+/* ---- generation: a decoder's speed, measured by prony_generation_measure (prony_generate.h) ---- */
+
+typedef struct prony_generation {
+    int64_t batch, prompt_tokens, new_tokens;          /* sequences; tokens of each */
+    int64_t warmup_repetitions, repetitions;           /* a repetition: the prompt, then the new tokens one by one */
+    const char *cache;                                 /* "none", "growing", "shared" */
+    const char *convention;                            /* prony_generator_info.convention */
+    double prefill_tokens_per_second, prefill_ci95[2]; /* of all sequences; prompt_tokens in one run */
+    double decode_tokens_per_second, decode_ci95[2];   /* of all sequences; from the second new token on */
+    prony_time_stats ttft;                             /* from the prompt to the first new token */
+    prony_time_stats step;                             /* between two new tokens; count 0: new_tokens is 1 */
+    double step_growth_ns;      /* by which a step takes longer for each token before it (least squares) */
+    const int64_t *position_ns; /* [position_count] median step by position, the second new token first */
+    size_t position_count;
+    uint64_t cache_tensors, cache_bytes, cache_live_bytes; /* held; rows of tokens, at the last position */
+    uint64_t cache_copied_bytes;                           /* rows of earlier tokens that the last step copied */
+    uint64_t weight_bytes;                                 /* that a step reads, in the layouts that kernels read */
+    double bandwidth_share; /* weight_bytes over the step's time, over the DRAM bandwidth; negative: not known */
+    uint64_t prefill_flops, decode_flops; /* a token: mean of the prompt; at the last position */
+    double computed_tokens;               /* that a step computes for each new token: 1 with a cache */
+} prony_generation;
+
+/* NULL: the report is of no generation. Owned by the report. */
+PRONY_API const prony_generation *prony_report_generation(const prony_report *report);
+
 /* ---- counting presets: the numbers of other tools, beside the native ones ---- */
 
 typedef struct prony_count_rule {

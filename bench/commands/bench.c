@@ -2,6 +2,7 @@
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
 #include "bench/load/load.h"
+#include "bench/generate/generate.h"
 #include "bench/commands/matrix.h"
 #include "bench/options/option_table.h"
 #include "bench/process/processes.h"
@@ -49,6 +50,10 @@ static int bench_one(const options *o, int background_threads)
 int command_bench(const options *o)
 {
     busy beside;
+    if (o->generate.prompt_ids && !o->generate.enabled) return usage(o, "--prompt-ids needs --generate");
+    if (o->generate.enabled && (o->measuring.processes > 1 || o->load.scenario || o->load.streams ||
+                                o->threads.inter_ops.count > 1 || o->model.from_count || o->model.to_count))
+        return usage(o, "--generate does not go with --processes, --scenario, --streams, --from, --to or a list of -y");
     if (o->measuring.processes > 1 && (o->load.scenario || o->load.streams || is_matrix(o)))
         return usage(o, "--processes needs one configuration, without --scenario or --streams");
     if (o->measuring.processes > 1) return bench_processes(o);
@@ -59,7 +64,10 @@ int command_bench(const options *o)
             o, "--max-batch, --batch-window, --samples-per-query, --latency-bound, --rate and --percentile need a "
                "--scenario");
     int code = busy_start(&beside, o);
-    if (code == EXIT_DONE) code = is_matrix(o) ? command_bench_matrix(o, beside.threads) : bench_one(o, beside.threads);
+    if (code == EXIT_DONE && o->generate.enabled)
+        code = command_bench_generate(o, beside.threads);
+    else if (code == EXIT_DONE)
+        code = is_matrix(o) ? command_bench_matrix(o, beside.threads) : bench_one(o, beside.threads);
     busy_stop(&beside);
     return code;
 }

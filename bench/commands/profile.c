@@ -2,6 +2,8 @@
  * test images, and the accuracy on them is printed above the report. */
 #include "bench/session/accuracy.h"
 #include "bench/command.h"
+#include "bench/generate/generate.h"
+#include "bench/options/option_table.h"
 #include "bench/embedded.h"
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
@@ -177,6 +179,10 @@ static int profile_processes(const options *o)
 
 int command_profile(const options *o)
 {
+    if (o->generate.enabled && (o->measuring.processes > 1 || !o->argument_count))
+        return usage(o, "--generate needs a MODEL, and does not go with --processes");
+    if (o->generate.enabled) return command_profile_generate(o);
+    if (o->generate.prompt_ids) return usage(o, "--prompt-ids needs --generate");
     if (o->measuring.processes > 1) return profile_processes(o);
     if (o->argument_count > 0) return profile_model(o);
     if (o->model.input_count > 0 || o->model.shape_count > 0 || o->model.dim_count > 0 || o->precision.calibrate) {

@@ -1,6 +1,8 @@
 /* prony run MODEL: one inference, a summary of the outputs, and the outputs in --output-dir's folder. */
 #include "bench/process/interrupt.h"
+#include "bench/options/option_table.h"
 #include "bench/session/phases.h"
+#include "bench/generate/generate.h"
 
 #include <math.h>
 #include <string.h>
@@ -76,6 +78,8 @@ int command_run(const options *o)
     prony_report *report = NULL;
     phases around = {0};
     bool json_stdout = o->files.json && strcmp(o->files.json, "-") == 0;
+    if (o->generate.enabled) return command_run_generate(o);
+    if (o->generate.prompt_ids) return usage(o, "--prompt-ids needs --generate");
     int code = open_session(o, &model, &session, true);
     if (code == EXIT_DONE) {
         prony_profile_options p = PRONY_PROFILE_OPTIONS_INIT;

@@ -47,7 +47,7 @@ static const command_row commands[COMMAND_COUNT] = {
     [COMMAND_PEER] = {"peer", "MODEL", "a process of versus, which starts it", 1, 1, {NULL}}};
 
 static const char *const group_titles[GROUP_COUNT] = {
-    [GROUP_MODEL] = "Model and inputs", [GROUP_THREADS] = "Threads", [GROUP_MEASURING] = "Measuring", [GROUP_LOAD] = "Load",
+    [GROUP_MODEL] = "Model and inputs", [GROUP_THREADS] = "Threads", [GROUP_MEASURING] = "Measuring", [GROUP_LOAD] = "Load", [GROUP_GENERATION] = "Text generation",
     [GROUP_PRECISION] = "Precision and accuracy", [GROUP_KERNELS] = "Kernels and memory plan", [GROUP_VERDICTS] = "Verdicts",
     [GROUP_REPORT] = "Report contents", [GROUP_FILES] = "Files", [GROUP_LIMITS] = "Limits", [GROUP_TERMINAL] = "Terminal"};
 
@@ -69,7 +69,7 @@ enum {
     TABLES = INSPECT | EVAL | PROFILE,
     DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS, /* commands whose results are tables of their own */
     MATRIX = BENCH | SCALE,
-    SHARDED = RUN | PROFILE | BENCH | EVAL /* stages of a model on the ranks of prony-mpi */
+    GENERATES = RUN | PROFILE | BENCH,    SHARDED = RUN | PROFILE | BENCH | EVAL /* stages of a model on the ranks of prony-mpi */
 };
 
 #define MOST_RUNS 1e8
@@ -206,6 +206,31 @@ static const option_row rows[] = {
      .help = "percentile of the bound", .otherwise = "99; single: 90", .wanted = "a number from 50 to 99.9"},
     {"with-load", 0, OPTION_RARE, GROUP_LOAD, BENCH, OPTION_FLAG, F(load.with_load),
      .help = "measure beside a busy thread on each core"},
+
+    /* ---- text generation ---- */
+    {"generate", 0, OPTION_COMMON, GROUP_GENERATION, GENERATES, OPTION_PARSED, .parse = parse_generate, .value = "SIZES",
+     .help = "a decoder's prompt and new tokens: prompt=512,new=128",
+     .details = "run prints the new ids. bench measures prefill and decode. profile writes a report of a step; a report of the prompt stands beside it.",
+     .wanted = "prompt=N and new=N, separated by a comma"},
+    {"prompt-ids", 0, OPTION_COMMON, GROUP_GENERATION, GENERATES, OPTION_TEXT, F(generate.prompt_ids), .value = "IDS",
+     .help = "prompt as ids 1,2,3 or a .npy file; ';' or a row: the next sequence", .otherwise = "drawn from the seed"},
+    {"max-length", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_INT, F(generate.max_length), .least = 2, .most = INT32_MAX, .value = "N",
+     .help = "tokens that the cache has room for", .otherwise = "prompt and new tokens"},
+    {"stop-ids", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_TEXT, F(generate.stop_ids), .value = "IDS", .help = "ids that end a sequence, such as 2,50256"},
+    {"temperature", 0, OPTION_COMMON, GROUP_GENERATION, RUN, OPTION_NUMBER, F(generate.temperature), .most = 1000, .value = "T",
+     .help = "draw ids by their probability; --seed sets the stream", .otherwise = "0: the most probable id"},
+    {"top-k", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_INT, F(generate.top_k), .most = INT32_MAX, .value = "K",
+     .help = "draw among the K most probable ids", .otherwise = "all"},
+    {"top-p", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_NUMBER, F(generate.top_p), .most = 1, .value = "P",
+     .help = "draw among the fewest ids with probability P", .otherwise = "all"},
+    {"min-p", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_NUMBER, F(generate.min_p), .most = 1, .value = "P",
+     .help = "draw among ids with at least P times the largest probability", .otherwise = "all"},
+    {"repetition-penalty", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_NUMBER, F(generate.repetition_penalty), .most = 1000, .value = "R",
+     .help = "divide the logits of earlier ids by R", .otherwise = "1"},
+    {"roles", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_TEXT, F(generate.roles), .value = "LIST",
+     .help = "the decoder's tensors: ids=NAME,mask=NAME,positions=NAME,logits=NAME", .otherwise = "found by exporters' names"},
+    {"cache", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_TEXTS, LIST(generate.caches, generate.cache_count), .value = "PAST=PRESENT",
+     .help = "input and output of a cache; '*' stands for any text (repeatable)", .otherwise = "found by exporters' names"},
 
     /* ---- precision and accuracy ---- */
 #define PRECISIONS .choices = "fp32,fp32-strict,fast,bf16,fp16,int8,int8-weights,int4-weights", \

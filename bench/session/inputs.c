@@ -136,7 +136,7 @@ static int check_file(const options *o, const prony_model *model, const prony_va
     return EXIT_DONE;
 }
 
-int bind_inputs(const options *o, const prony_model *model, prony_session *session)
+int bind_given_inputs(const options *o, const prony_model *model, prony_session *session)
 {
     prony_error error = {0};
     prony_model *of = (prony_model *)(uintptr_t)model;
@@ -155,6 +155,15 @@ int bind_inputs(const options *o, const prony_model *model, prony_session *sessi
         prony_value_release(value);
         if (code != EXIT_DONE) return code;
     }
+    return EXIT_DONE;
+}
+
+int bind_inputs(const options *o, const prony_model *model, prony_session *session)
+{
+    prony_error error = {0};
+    prony_model *of = (prony_model *)(uintptr_t)model;
+    const int code = bind_given_inputs(o, model, session);
+    if (code != EXIT_DONE) return code;
     return prony_session_generate_inputs(session, o->model.seed, &error) == PRONY_OK
                ? EXIT_DONE
                : report_session_error(o, of, &error);

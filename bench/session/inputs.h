@@ -4,7 +4,9 @@
 
 #include "bench/command.h"
 
-/* Binds the inputs that -i names, and generates the others. */
+/* Binds the inputs that -i names. */
+int bind_given_inputs(const options *o, const prony_model *model, prony_session *session);
+/* The same, and generates the others. */
 int bind_inputs(const options *o, const prony_model *model, prony_session *session);
 /* Makes an input's tensor from an image file, by --preprocess and the input's known shape. */
 prony_status load_image(const options *o, const prony_session *session, const char *name, const char *file,

@@ -32,3 +32,14 @@ int make_session(const options *o, prony_model *model, prony_session **session, 
     say_affinity(o, *session);
     return bind_inputs(o, model, *session);
 }
+
+int make_bare_session(const options *o, prony_model *model, prony_session **session, bool profile)
+{
+    prony_error error = {0};
+    prony_session_options s = session_options(o);
+    s.no_profile = !profile;
+    s.batch = 0;
+    if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
+    say_affinity(o, *session);
+    return EXIT_DONE;
+}

@@ -64,6 +64,12 @@ static uint64_t hash_form(const prn_weight_cache_form *form)
     return prn_keyed_hash_end(&hash);
 }
 
+size_t prn_weight_cache_packed(const prn_weight_cache_entry *entry, const void **source)
+{
+    *source = entry->recipe ? NULL : entry->source;
+    return entry->bytes;
+}
+
 /* Waits cancellably: another session may hold the lock as long as it packs. */
 static prony_status lock(prn_weight_cache *shared, prony_error *error)
 {

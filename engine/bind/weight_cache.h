@@ -78,6 +78,8 @@ void prn_weight_cache_drop(prn_weight_cache *shared, prn_weight_cache_refs *refs
 /* Drops the references to entries for which `used` returns false, and unpins everything. */
 void prn_weight_cache_trim(prn_weight_cache *shared, prn_weight_cache_refs *refs,
                            bool (*used)(void *argument, const void *data, size_t bytes), void *argument);
+/* Bytes of the entry, and the address that it was packed from; *source NULL: it is a constant. */
+size_t prn_weight_cache_packed(const prn_weight_cache_entry *entry, const void **source);
 /* Bytes held: packed forms, interned constants, and pinned deferred constants. */
 uint64_t prn_weight_cache_bytes(prn_weight_cache *shared);
 

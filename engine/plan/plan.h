@@ -190,6 +190,8 @@ PRN_MUST_USE prony_status prn_plan_step(prn_plan *plan, uint32_t step, prony_err
 void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step);
 /* Releases the dynamic outputs of the last run. */
 void prn_plan_forget(prn_plan *plan);
+/* Bytes of weights that a run of the plan's own steps reads, in the layouts of its kernels; a table counts by its rows. */
+PRN_MUST_USE prony_status prn_plan_weight_traffic(const prn_plan *plan, uint64_t *bytes, prony_error *error);
 /* true: the step's cost is known only after a run: shapes, branches and trips decide it. */
 static inline bool prn_step_learns_cost(const prn_step *step)
 {

@@ -217,6 +217,9 @@ struct prony_report {
     bool has_pipeline;
     prony_pipeline pipeline;
 
+    bool has_generation;
+    prony_generation generation;
+
     bool has_accuracy;
     prony_accuracy accuracy;
     prony_accuracy_row *layer_errors, *operator_errors; /* as many as layers and operators; NULL: nothing but outputs

@@ -1,0 +1,131 @@
+/* A session with a generator, from the command line's options. */
+#include "bench/generate/generate.h"
+#include "bench/options/option_table.h"
+#include "bench/process/interrupt.h"
+#include "bench/session/inputs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- inputs that the generator does not feed ---- */
+
+static bool decoder_is_set(const prony_model *model, const prony_session *session, const char *name)
+{
+    for (size_t i = 0; i < prony_model_input_count(model); i++)
+        if (strcmp(prony_model_input(model, i)->name, name) == 0) return prony_session_input_value(session, i) != NULL;
+    return false;
+}
+
+static int decoder_fill_input(const options *o, decoder *d, const char *name, int64_t batch)
+{
+    prony_error error = {0};
+    prony_value_info input;
+    prony_value *value = NULL;
+    prony_status status = prony_session_input(d->session, name, &input, &error);
+    if (status != PRONY_OK) return report_error(o, &error);
+    if (input.shape.rank > 0 && input.shape.dim[0] < 0) input.shape.dim[0] = batch;
+    for (int k = 0; k < input.shape.rank; k++)
+        if (input.shape.dim[k] < 0)
+            return fail(o, "input '%s': dimension %s is free: set it by --dim, or give the input by -i", name,
+                        input.dim_names[k] ? input.dim_names[k] : "of the input");
+    const bool floats = input.dtype == PRONY_FLOAT32 || input.dtype == PRONY_FLOAT16 || input.dtype == PRONY_FLOAT64 ||
+                        input.dtype == PRONY_BFLOAT16;
+    status = prony_value_parse(&value, floats ? "uniform:-0.5:0.5" : "ones", input.dtype, &input.shape, o->model.seed,
+                               &error);
+    if (status == PRONY_OK) status = prony_session_set_input(d->session, name, value, &error);
+    prony_value_release(value);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+static int decoder_fill_inputs(const options *o, const prony_model *model, int64_t batch, decoder *d)
+{
+    int code = bind_given_inputs(o, model, d->session);
+    for (size_t i = 0; i < prony_model_input_count(model) && code == EXIT_DONE; i++) {
+        const char *name = prony_generator_unfed_input(d->generator, i);
+        if (name && !decoder_is_set(model, d->session, name)) code = decoder_fill_input(o, d, name, batch);
+    }
+    return code;
+}
+
+/* ---- names ---- */
+
+/* Cuts --roles in a copy, which *text owns. */
+static int decoder_take_roles(const options *o, prony_generator_options *g, char **text)
+{
+    static const char *const names[] = {"ids", "mask", "positions", "logits"};
+    const char **fields[] = {&g->input_ids, &g->attention_mask, &g->position_ids, &g->logits};
+    if (!o->generate.roles) return EXIT_DONE;
+    *text = strdup(o->generate.roles);
+    if (!*text) return fail(o, "out of memory");
+    for (char *item = *text, *next; item; item = next) {
+        next = strchr(item, ',');
+        if (next) *next++ = '\0';
+        const char *value = cut_name(item);
+        size_t k = 0;
+        while (k < 4 && strcmp(names[k], item) != 0) k++;
+        if (!value || k == 4)
+            return usage(o, "--roles needs ids=NAME,mask=NAME,positions=NAME,logits=NAME, got '%s'", o->generate.roles);
+        *fields[k] = value;
+    }
+    return EXIT_DONE;
+}
+
+/* Cuts each --cache in a copy; the array owns them, in `past`. */
+static int decoder_take_caches(const options *o, prony_generator_options *g)
+{
+    if (!o->generate.cache_count) return EXIT_DONE;
+    prony_cache_names *caches = calloc(o->generate.cache_count, sizeof *caches);
+    if (!caches) return fail(o, "out of memory");
+    g->caches = caches;
+    for (size_t k = 0; k < o->generate.cache_count; k++) {
+        char *past = strdup(o->generate.caches[k]);
+        if (!past) return fail(o, "out of memory");
+        caches[k].past = past;
+        g->cache_count++;
+        caches[k].present = cut_name(past);
+        if (!caches[k].present) return usage(o, "--cache needs PAST=PRESENT, got '%s'", o->generate.caches[k]);
+    }
+    return EXIT_DONE;
+}
+
+static void decoder_free_names(prony_generator_options *g, char *roles)
+{
+    for (size_t k = 0; k < g->cache_count; k++) free((char *)(uintptr_t)g->caches[k].past);
+    free((void *)(uintptr_t)g->caches);
+    free(roles);
+}
+
+int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t length, bool profile, decoder *out)
+{
+    prony_error error = {0};
+    prony_generator_options g = PRONY_GENERATOR_OPTIONS_INIT;
+    const generate_options *from = &o->generate;
+    char *roles = NULL;
+    int64_t *stops = NULL;
+    g.batch = batch;
+    g.max_length = from->max_length ? from->max_length : length;
+    g.sampling = (prony_sampling){.temperature = from->temperature,
+                                  .top_k = from->top_k,
+                                  .top_p = from->top_p,
+                                  .min_p = from->min_p,
+                                  .repetition_penalty = from->repetition_penalty,
+                                  .seed = o->model.seed};
+    int code = decoder_take_roles(o, &g, &roles);
+    if (code == EXIT_DONE) code = decoder_take_caches(o, &g);
+    if (code == EXIT_DONE && from->stop_ids) code = ids_parse(o, "stop-ids", from->stop_ids, &stops, &g.stop_count);
+    g.stop_ids = stops;
+    if (code == EXIT_DONE) code = make_bare_session(o, model, &out->session, profile);
+    if (code == EXIT_DONE && prony_generator_create(&out->generator, out->session, &g, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    if (code == EXIT_DONE) code = decoder_fill_inputs(o, model, batch, out);
+    decoder_free_names(&g, roles);
+    free(stops);
+    return code;
+}
+
+void decoder_close(decoder *d)
+{
+    prony_generator_release(d->generator);
+    session_release(d->session);
+    *d = (decoder){0};
+}

@@ -1,0 +1,89 @@
+/* prony run --generate: the new ids of every sequence, one line each. */
+#include "bench/generate/generate.h"
+#include "bench/options/option_table.h"
+#include "bench/process/interrupt.h"
+#include "bench/terminal/json_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEFAULT_NEW = 128, DEFAULT_PROMPT = 1 };
+
+typedef struct generated {
+    int64_t *ids; /* [sequences, new tokens] */
+    size_t sequences, count;
+    bool done;
+    const char *full; /* the message of a full context; NULL: none */
+} generated;
+
+static int generate_all(const options *o, decoder *d, const prompt *p, size_t wanted, generated *out)
+{
+    prony_error error = {0};
+    int64_t *next = calloc(p->sequences, sizeof *next);
+    out->ids = calloc(p->sequences * wanted, sizeof *out->ids);
+    out->sequences = p->sequences;
+    int code = next && out->ids ? EXIT_DONE : fail(o, "out of memory");
+    if (code == EXIT_DONE && prony_generator_prompt(d->generator, p->ids, p->lengths, &error) != PRONY_OK)
+        code = report_error(o, &error);
+    while (code == EXIT_DONE && out->count < wanted && !out->done) {
+        if (prony_generator_next(d->generator, next, &out->done, &error) != PRONY_OK) {
+            code = report_error(o, &error);
+            break;
+        }
+        for (size_t b = 0; b < p->sequences; b++) out->ids[b * wanted + out->count] = next[b];
+        out->count++;
+    }
+    free(next);
+    return code;
+}
+
+static void print_ids(FILE *to, const int64_t *ids, size_t count, const char *between)
+{
+    for (size_t k = 0; k < count; k++) fprintf(to, "%s%lld", k ? between : "", (long long)ids[k]);
+}
+
+static int write_ids_json(const options *o, const generated *g, size_t wanted)
+{
+    json_file file = {0};
+    int code = json_open(&file, o);
+    if (code != EXIT_DONE || !file.stream) return code;
+    json_begin(file.stream, "prony.generated/1");
+    fputs(",\n  \"ids\": [", file.stream);
+    for (size_t b = 0; b < g->sequences; b++) {
+        fputs(b ? ",\n    [" : "\n    [", file.stream);
+        print_ids(file.stream, g->ids + b * wanted, g->count, ", ");
+        fputs("]", file.stream);
+    }
+    fprintf(file.stream, "\n  ],\n  \"stopped\": %s\n}\n", g->done ? "true" : "false");
+    return json_close(&file, o, code);
+}
+
+int command_run_generate(const options *o)
+{
+    prony_error error = {0};
+    prony_model *model = NULL;
+    decoder d = {0};
+    prompt p = {0};
+    generated g = {0};
+    const size_t wanted = (size_t)(o->generate.new_tokens ? o->generate.new_tokens : DEFAULT_NEW);
+    const bool json_stdout = o->files.json && strcmp(o->files.json, "-") == 0;
+    if (!o->generate.prompt_ids) return usage(o, "run --generate needs --prompt-ids, such as --prompt-ids 1,2,3");
+    int code = prompt_read(o, &p);
+    if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
+    if (code == EXIT_DONE) code = quantize_in_place(o, &model);
+    if (code == EXIT_DONE)
+        code = decoder_open(o, model, (int64_t)p.sequences, (int64_t)(p.longest + wanted), false, &d);
+    if (code == EXIT_DONE) code = generate_all(o, &d, &p, wanted, &g);
+    if (code == EXIT_DONE && !json_stdout) {
+        for (size_t b = 0; b < g.sequences; b++) {
+            print_ids(stdout, g.ids + b * wanted, g.count, ",");
+            putchar('\n');
+        }
+    }
+    if (code == EXIT_DONE) code = write_ids_json(o, &g, wanted);
+    free(g.ids);
+    prompt_free(&p);
+    decoder_close(&d);
+    prony_model_release(model);
+    return code;
+}
