@@ -3,9 +3,9 @@
     python3 models/export_decoders.py --kind gpt2 --size 4 --out gpt2.onnx [--seed 0]
 
 Kinds: gpt2 (learned positions, LayerNormalization, GELU; a cache with Optimum's names), llama (RMSNorm, rotary embedding, grouped
-queries, SwiGLU; the same names), llama-gqa (GroupQueryAttention and MatMulNBits, as ONNX Runtime's model builder writes them), gpt2-packed
-(one past_N [2, B, H, S, D] a layer), gpt2-no-cache, t5 (a decoder with cross attention over encoder_hidden_states and decoder/encoder caches).
-Sizes: tiny (below 200 KB), 4, 40 and 160 MB. Needs numpy alone; the file follows from the arguments."""
+queries, SwiGLU; the same names), llama-gqa (GroupQueryAttention and MatMulNBits, as ONNX Runtime's model builder writes them),
+gpt2-packed (one past_N [2, B, H, S, D] a layer), gpt2-no-cache, t5 (a decoder with cross attention, whose keys and values are
+inputs). Sizes: tiny (below 200 KB), 4, 40 and 160 MB. Needs numpy alone; the file follows from the arguments."""
 import argparse
 import struct
 
@@ -15,7 +15,7 @@ FLOAT, UINT8, INT32, INT64, BOOL = 1, 2, 6, 7, 9
 TYPES = {np.dtype("float32"): FLOAT, np.dtype("uint8"): UINT8, np.dtype("int32"): INT32, np.dtype("int64"): INT64,
          np.dtype("bool"): BOOL}
 # vocabulary, width, layers, heads, key heads, positions
-SIZES = {"tiny": (96, 32, 2, 4, 2, 64), "4": (1000, 128, 4, 4, 2, 1024), "40": (4000, 320, 6, 10, 5, 2048),
+SIZES = {"tiny": (96, 32, 2, 2, 1, 64), "4": (1000, 128, 4, 4, 2, 1024), "40": (4000, 320, 6, 10, 5, 2048),
          "160": (8000, 576, 8, 9, 3, 2048)}
 
 
@@ -110,15 +110,16 @@ class Writer:
         if self.bits:
             blocks = depth // 32
             codes = self.random.integers(0, 256, (columns, blocks, 4 * self.bits), dtype=np.uint8)
-            scales = (self.random.random(columns * blocks, dtype=np.float32) + np.float32(0.5)) * np.float32(depth**-0.5 / 2**(self.bits - 2))
+            scales = self.random.random(columns * blocks, dtype=np.float32) + np.float32(0.5)
+            scales *= np.float32(depth**-0.5 / 2**(self.bits - 2))
             x = self.node("MatMulNBits", [x, self.constant(name + ".weight_Q4", codes), self.constant(name + ".scales", scales)],
                           name + "/MatMul", "com.microsoft", K=depth, N=columns, bits=self.bits, block_size=32)
         else:
             x = self.node("MatMul", [x, self.weight(name + ".weight", depth, columns)], name + "/MatMul")
         if not bias:
             return x
-        return self.node("Add", [x, self.constant(name + ".bias", self.random.standard_normal(columns, dtype=np.float32) * np.float32(0.1))],
-                         name + "/Add")
+        bias_values = self.random.standard_normal(columns, dtype=np.float32) * np.float32(0.1)
+        return self.node("Add", [x, self.constant(name + ".bias", bias_values)], name + "/Add")
 
     def heads(self, x, at, rows, heads, depth):
         x = self.node("Reshape", [x, self.joined(at + "/shape", *rows, self.ints(heads), self.ints(depth))], at + "/Reshape")
@@ -229,7 +230,8 @@ class Decoder:
         if kind in ("gpt2", "llama", "gpt2-packed"):
             ids["position_ids"] = w.input("position_ids", INT64, "batch_size", "sequence_length")
         rows = [w.extent("input_ids", 0, "/batch"), w.extent("input_ids", 1, "/rows")]
-        x = w.node("Gather", [w.weight("model.embed_tokens.weight", self.vocabulary, self.width), "input_ids"], "/model/embed_tokens/Gather")
+        table = w.weight("model.embed_tokens.weight", self.vocabulary, self.width)
+        x = w.node("Gather", [table, "input_ids"], "/model/embed_tokens/Gather")
         if kind == "llama-gqa":
             return self.finish(self.grouped_layers(x), rows)
         total = w.extent("attention_mask", 1, "/total") if kind != "t5" else None
@@ -318,7 +320,7 @@ class Decoder:
         x = w.product(x, at + "/c_fc", self.width, self.hidden, bias)
         if self.kind == "t5":
             x = w.node("Relu", [x], at + "/Relu")
-        else: # GELU by tanh, in primitives
+        else:  # GELU by tanh, in primitives
             cube = w.node("Mul", [w.node("Pow", [x, w.scalar(3.0)], at + "/Pow"), w.scalar(0.044714998453855515)], at + "/Mul")
             inner = w.node("Mul", [w.node("Add", [x, cube], at + "/Add_1"), w.scalar(0.7978845834732056)], at + "/Mul_1")
             grown = w.node("Add", [w.node("Tanh", [inner], at + "/Tanh"), w.scalar(1.0)], at + "/Add_2")
@@ -335,22 +337,25 @@ class Decoder:
         for i in range(self.layers):
             at, a = f"/model/layers.{i}", f"/model/layers.{i}/attn"
             h = self.norm(x, at + "/input_layernorm")
-            q, k, v = (w.product(h, f"{a}/{n}_proj", self.width, c) for n, c in (("q", self.width), ("k", key_width), ("v", key_width)))
+            q, k, v = (w.product(h, f"{a}/{n}_proj", self.width, c)
+                       for n, c in (("q", self.width), ("k", key_width), ("v", key_width)))
             pasts, presents = [], []
             for what in ("key", "value"):
                 dims = ("batch_size", self.key_heads)
                 pasts.append(w.input(f"past_key_values.{i}.{what}", FLOAT, *dims, "past_sequence_length", self.depth))
                 presents.append(f"present.{i}.{what}")
                 w.output(presents[-1], FLOAT, *dims, "total_sequence_length", self.depth)
-            y = w.node("GroupQueryAttention", [q, k, v, *pasts, lengths, total, *tables], [a + "/GroupQueryAttention", *presents], microsoft,
-                       num_heads=self.heads, kv_num_heads=self.key_heads, do_rotary=1, scale=float(self.depth**-0.5))[0]
+            y = w.node("GroupQueryAttention", [q, k, v, *pasts, lengths, total, *tables],
+                       [a + "/GroupQueryAttention", *presents], microsoft, num_heads=self.heads,
+                       kv_num_heads=self.key_heads, do_rotary=1, scale=float(self.depth**-0.5))[0]
             x = w.node("Add", [x, w.product(y, a + "/o_proj", self.width, self.width)], at + "/Add")
             x = w.node("Add", [x, self.feed_forward(self.norm(x, at + "/post_layernorm"), at + "/mlp")], at + "/Add_1")
         return x
 
     def finish(self, x, rows):
         bits, self.w.bits = self.w.bits, 0
-        logits = self.w.node("MatMul", [self.norm(x, "/model/norm"), self.w.weight("lm_head.weight", self.width, self.vocabulary)], "logits")
+        head = self.w.weight("lm_head.weight", self.width, self.vocabulary)
+        logits = self.w.node("MatMul", [self.norm(x, "/model/norm"), head], "logits")
         self.w.output(logits, FLOAT, "batch_size", "sequence_length", self.vocabulary)
         self.w.bits = bits
 

@@ -246,6 +246,7 @@ void options_free(options *o)
     free(o->model.to);
     free(o->precision.names);
     free(o->accuracy.against);
+    free(o->generate.caches);
     free(o->verdict.thresholds);
     free(o->files.exports);
 }

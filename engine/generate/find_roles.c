@@ -58,8 +58,8 @@ typedef struct find_roles {
     bool shared;               /* GroupQueryAttention makes a cache's present output */
 } find_roles;
 
-static prony_status find_named(const find_roles *f, const char *name, const prn_names *names, const char *what,
-                               uint32_t *index, prony_error *error)
+static prony_status find_roles_named(const find_roles *f, const char *name, const prn_names *names, const char *what,
+                                     uint32_t *index, prony_error *error)
 {
     if (prn_names_get(names, name, index)) return PRONY_OK;
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: %s '%s' does not exist", f->g->file, what, name);
@@ -72,7 +72,7 @@ static void find_take(prony_generator *g, size_t input, prn_role role)
 }
 
 /* Roles of inputs that are no caches. */
-static prony_status find_inputs(const find_roles *f, prony_error *error)
+static prony_status find_roles_inputs(const find_roles *f, prony_error *error)
 {
     prony_generator *g = f->g;
     const char *given[] = {f->options->input_ids, f->options->attention_mask, f->options->position_ids};
@@ -80,7 +80,7 @@ static prony_status find_inputs(const find_roles *f, prony_error *error)
     uint32_t index;
     for (size_t k = 0; k < sizeof roles / sizeof *roles; k++) {
         if (!given[k]) continue;
-        PRN_TRY(find_named(f, given[k], &f->inputs, "input", &index, error));
+        PRN_TRY(find_roles_named(f, given[k], &f->inputs, "input", &index, error));
         find_take(g, index, roles[k]);
     }
     for (size_t k = 0; k < sizeof role_names / sizeof *role_names; k++) {
@@ -112,7 +112,7 @@ static bool find_match(const char *pattern, const char *name, const char **text,
 }
 
 /* The axis along which a cache grows: the only free dimension that is not the batch; else the last but one. */
-static int find_axis(const prony_generator *g, const prony_value_info *past)
+static int find_roles_axis(const prony_generator *g, const prony_value_info *past)
 {
     const char *batch = g->graph->inputs[g->role_of[PRN_ROLE_IDS]].dim_names[0];
     int found = -1, free_dims = 0;
@@ -138,7 +138,7 @@ static void find_add_cache(find_roles *f, size_t input, size_t output, int axis)
     g->roles[input] = PRN_ROLE_CACHE;
     g->caches[g->cache_count++] = (prn_generator_cache){.input = input,
                                                         .output = output,
-                                                        .axis = axis < 0 ? find_axis(g, past) : axis,
+                                                        .axis = axis < 0 ? find_roles_axis(g, past) : axis,
                                                         .cross = find_is_cross(past->name),
                                                         .value = {.dtype = past->dtype, .shape = past->shape}};
 }
@@ -217,7 +217,7 @@ static prony_status find_logits(const find_roles *f, prony_error *error)
     prony_generator *g = f->g;
     uint32_t index;
     if (f->options->logits) {
-        PRN_TRY(find_named(f, f->options->logits, &f->outputs, "output", &index, error));
+        PRN_TRY(find_roles_named(f, f->options->logits, &f->outputs, "output", &index, error));
         g->logits = index;
         return PRONY_OK;
     }
@@ -246,7 +246,7 @@ static prony_status find_all(find_roles *f, prony_error *error)
         if (!prn_names_put(&f->inputs, graph->inputs[k].name, (uint32_t)k)) return prn_no_memory(error);
     for (size_t k = 0; k < graph->output_count; k++)
         if (!prn_names_put(&f->outputs, graph->outputs[k].name, (uint32_t)k)) return prn_no_memory(error);
-    PRN_TRY(find_inputs(f, error));
+    PRN_TRY(find_roles_inputs(f, error));
     if (g->role_of[PRN_ROLE_IDS] == SIZE_MAX) {
         const prony_value first = {.dtype = graph->input_count ? graph->inputs[0].dtype : PRONY_UNDEFINED,
                                    .shape = graph->input_count ? graph->inputs[0].shape : prn_shape_unknown()};
