@@ -147,7 +147,7 @@ static void print_cache(const prony_generation *g)
     }
     printf("cache            %s, %llu tensors, ", g->cache, (unsigned long long)g->cache_tensors);
     put_text(stdout, g->convention);
-    printf("\n                 %s held, %s live (%s a tensor), %s copied a token\n",
+    printf("\n                 %s held, %s live (%s a tensor)\n                 %s copied a token\n",
            generate_number((double)g->cache_bytes, true, text[0]),
            generate_number((double)g->cache_live_bytes, true, text[1]),
            generate_number((double)g->cache_live_bytes / (double)g->cache_tensors, true, text[2]),

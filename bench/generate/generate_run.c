@@ -10,19 +10,33 @@
 enum { DEFAULT_NEW = 128, DEFAULT_PROMPT = 1 };
 
 typedef struct generated {
-    int64_t *ids; /* [sequences, new tokens] */
+    int64_t *ids;    /* [sequences, new tokens] */
+    size_t *lengths; /* [sequences] ids up to the stop id */
+    int64_t *stops;
+    size_t stop_count;
     size_t sequences, count;
     bool done;
-    const char *full; /* the message of a full context; NULL: none */
 } generated;
+
+/* Ids up to the first stop id, which is repeated behind it. */
+static size_t generated_length(const generated *g, const int64_t *ids)
+{
+    for (size_t k = 0; k < g->count; k++)
+        for (size_t s = 0; s < g->stop_count; s++)
+            if (ids[k] == g->stops[s]) return k + 1;
+    return g->count;
+}
 
 static int generate_all(const options *o, decoder *d, const prompt *p, size_t wanted, generated *out)
 {
     prony_error error = {0};
     int64_t *next = calloc(p->sequences, sizeof *next);
     out->ids = calloc(p->sequences * wanted, sizeof *out->ids);
+    out->lengths = calloc(p->sequences, sizeof *out->lengths);
     out->sequences = p->sequences;
-    int code = next && out->ids ? EXIT_DONE : fail(o, "out of memory");
+    int code = next && out->ids && out->lengths ? EXIT_DONE : fail(o, "out of memory");
+    if (code == EXIT_DONE && o->generate.stop_ids)
+        code = ids_parse(o, "stop-ids", o->generate.stop_ids, &out->stops, &out->stop_count);
     if (code == EXIT_DONE && prony_generator_prompt(d->generator, p->ids, p->lengths, &error) != PRONY_OK)
         code = report_error(o, &error);
     while (code == EXIT_DONE && out->count < wanted && !out->done) {
@@ -33,11 +47,13 @@ static int generate_all(const options *o, decoder *d, const prompt *p, size_t wa
         for (size_t b = 0; b < p->sequences; b++) out->ids[b * wanted + out->count] = next[b];
         out->count++;
     }
+    for (size_t b = 0; code == EXIT_DONE && b < p->sequences; b++)
+        out->lengths[b] = generated_length(out, out->ids + b * wanted);
     free(next);
     return code;
 }
 
-static void print_ids(FILE *to, const int64_t *ids, size_t count, const char *between)
+static void generated_print(FILE *to, const int64_t *ids, size_t count, const char *between)
 {
     for (size_t k = 0; k < count; k++) fprintf(to, "%s%lld", k ? between : "", (long long)ids[k]);
 }
@@ -51,7 +67,7 @@ static int write_ids_json(const options *o, const generated *g, size_t wanted)
     fputs(",\n  \"ids\": [", file.stream);
     for (size_t b = 0; b < g->sequences; b++) {
         fputs(b ? ",\n    [" : "\n    [", file.stream);
-        print_ids(file.stream, g->ids + b * wanted, g->count, ", ");
+        generated_print(file.stream, g->ids + b * wanted, g->lengths[b], ", ");
         fputs("]", file.stream);
     }
     fprintf(file.stream, "\n  ],\n  \"stopped\": %s\n}\n", g->done ? "true" : "false");
@@ -76,12 +92,14 @@ int command_run_generate(const options *o)
     if (code == EXIT_DONE) code = generate_all(o, &d, &p, wanted, &g);
     if (code == EXIT_DONE && !json_stdout) {
         for (size_t b = 0; b < g.sequences; b++) {
-            print_ids(stdout, g.ids + b * wanted, g.count, ",");
+            generated_print(stdout, g.ids + b * wanted, g.lengths[b], ",");
             putchar('\n');
         }
     }
     if (code == EXIT_DONE) code = write_ids_json(o, &g, wanted);
     free(g.ids);
+    free(g.lengths);
+    free(g.stops);
     prompt_free(&p);
     decoder_close(&d);
     prony_model_release(model);

@@ -1,0 +1,158 @@
+"""run, bench and profile --generate, with the decoders of models/export_decoders.py.
+
+    test_generate_command.py PRONY SOURCE_DIR"""
+import json
+import os
+
+import command_case
+import decoders
+import onnx_bytes as ob
+from command_case import DONE, FAILED, USAGE, CommandTest, Schema, run
+
+KINDS = ("gpt2", "llama", "llama-gqa", "gpt2-packed", "gpt2-no-cache")
+
+
+class Generate(CommandTest):
+    def model(self, kind="gpt2"):
+        return decoders.export(self.path(kind + ".onnx"), kind)
+
+    def ids(self, *arguments):
+        return [[int(i) for i in line.split(",")] for line in self.succeed("run", *arguments).split()]
+
+    def test_every_kind_generates(self):
+        for kind in KINDS:
+            ids = self.ids(self.model(kind), "--generate", "new=12", "--prompt-ids", "1,2,3,4,5")
+            self.assertEqual([len(row) for row in ids], [12], kind)
+            self.assertTrue(all(0 <= i < 96 for i in ids[0]))
+
+    def test_a_cache_changes_no_id(self):
+        prompt = ("--generate", "new=24", "--prompt-ids", "1,2,3,4,5")
+        self.assertEqual(self.ids(self.model("gpt2"), *prompt), self.ids(self.model("gpt2-no-cache"), *prompt))
+
+    def test_sequences_of_a_batch_are_those_of_each_alone(self):
+        for kind in ("gpt2", "llama", "llama-gqa", "gpt2-packed"):
+            model = self.model(kind)
+            both = self.ids(model, "--generate", "new=8", "--prompt-ids", "7,8,9,10;5,6")
+            alone = [self.ids(model, "--generate", "new=8", "--prompt-ids", p)[0] for p in ("7,8,9,10", "5,6")]
+            self.assertEqual(both, alone, kind)
+
+    def test_cross_attention(self):
+        model = self.model("t5")
+        self.refuse(FAILED, ["encoder_hidden_states", "encoder_sequence_length is free", "--dim"], "run", model, "--generate",
+                    "new=4", "--prompt-ids", "1")
+        ids = self.ids(model, "--generate", "new=4", "--prompt-ids", "1,2", "--dim", "encoder_sequence_length=6")
+        self.assertEqual(len(ids[0]), 4)
+
+    def test_prompt_files_and_json(self):
+        model = self.model()
+        self.write("prompt.npy", ob.npy("<i8", [2, 3], bytes().join(i.to_bytes(8, "little") for i in (1, 2, 3, 4, 5, 6))))
+        listed = self.ids(model, "--generate", "new=6", "--prompt-ids", "1,2,3;4,5,6")
+        self.assertEqual(self.ids(model, "--generate", "new=6", "--prompt-ids", self.path("prompt.npy")), listed)
+        document = json.loads(self.succeed("run", model, "--generate", "new=6", "--prompt-ids", "1,2,3;4,5,6", "--json", "-"))
+        self.assertEqual(document["ids"], listed)
+        self.assertFalse(document["stopped"])
+        self.assertEqual(list(Schema("generated").problems(document)), [])
+        stop = listed[0][2]
+        stopped = self.ids(model, "--generate", "new=6", "--prompt-ids", "1,2,3", "--stop-ids", str(stop))
+        self.assertEqual(stopped[0], listed[0][:listed[0].index(stop) + 1])
+
+    def test_sampling(self):
+        model = self.model()
+        greedy = ("--generate", "new=16", "--prompt-ids", "1,2,3")
+        drawn = greedy + ("--temperature", "1.5", "--top-k", "40", "--top-p", "0.95", "--min-p", "0.01", "--repetition-penalty", "1.1")
+        one = self.ids(model, *drawn, "--seed", "1")
+        self.assertEqual(one, self.ids(model, *drawn, "--seed", "1", "-x", "2"))
+        self.assertNotEqual(one, self.ids(model, *drawn, "--seed", "2"))
+        self.assertEqual(self.ids(model, *greedy), self.ids(model, *greedy, "--temperature", "1", "--top-k", "1"))
+
+    def test_refusals(self):
+        model = self.model()
+        new = ("--generate", "new=4")
+        self.refuse(USAGE, ["--generate needs prompt=N and new=N", "got 'tokens=3'"], "run", model, "--generate", "tokens=3")
+        self.refuse(USAGE, ["needs --prompt-ids"], "run", model, *new)
+        self.refuse(USAGE, ["--prompt-ids needs ids such as 1,2,3"], "run", model, *new, "--prompt-ids", ";")
+        self.refuse(FAILED, ["id 96", "not in the vocabulary", "model.embed_tokens.weight", "96 rows"], "run", model, *new,
+                    "--prompt-ids", "1,96")
+        self.refuse(FAILED, ["max_length 70", "64 positions", "model.positions.weight"], "run", model, "--generate", "new=67",
+                    "--prompt-ids", "1,2,3")
+        self.refuse(FAILED, ["end of context", "5 positions"], "run", model, *new, "--prompt-ids", "1,2,3", "--max-length", "5")
+        self.refuse(FAILED, ["not a decoder", "no input of token ids", "'image'"], "run", self.digits, *new, "--prompt-ids", "1")
+        self.refuse(FAILED, ["no input and output match the cache 'a*=b*'"], "run", model, *new, "--prompt-ids", "1", "--cache", "a*=b*")
+        self.refuse(USAGE, ["--roles needs ids=NAME"], "run", model, *new, "--prompt-ids", "1", "--roles", "x=y")
+        self.refuse(FAILED, ["input 'nothing' does not exist"], "run", model, *new, "--prompt-ids", "1", "--roles", "mask=nothing")
+        self.refuse(USAGE, ["--generate does not go with"], "bench", model, *new, "--scenario", "server")
+        self.refuse(USAGE, ["bench takes one prompt"], "bench", model, *new, "--prompt-ids", "1;2")
+        self.refuse(USAGE, ["--prompt-ids needs --generate"], "run", model, "--prompt-ids", "1")
+        self.refuse(FAILED, ["different lengths", "need inputs attention_mask and position_ids"], "run",
+                    self.model("gpt2-no-cache"), *new, "--prompt-ids", "1,2;3")
+
+    def test_bench(self):
+        model = self.model()
+        out = self.succeed("bench", model, "--generate", "prompt=16,new=8", "-r", "4", "--json", self.path("bench.json"))
+        for words in ("prefill (pp16)", "decode (tg8)", "first token", "between tokens", "growth", "cache            growing",
+                      "past_key_values.0.key -> present.0.key", "copied a token", "weights", "FLOPs"):
+            self.assertIn(words, out)
+        self.assertTrue(all(len(line) <= 80 for line in out.replace(model, "").splitlines()), out)
+        report = json.loads(self.read(self.path("bench.json")))
+        self.assertEqual(list(Schema("report").problems(report)), [])
+        g = report["generation"]
+        self.assertEqual((g["batch"], g["prompt_tokens"], g["new_tokens"], g["repetitions"], g["cache"]), (1, 16, 8, 4, "growing"))
+        self.assertEqual(g["tpot_ns"]["steps"], 4 * 7)
+        self.assertEqual(len(g["position_ns"]), 7)
+        self.assertGreater(g["prefill_tokens_per_second"], 0)
+        self.assertGreater(g["decode_tokens_per_second"], 0)
+        self.assertLessEqual(g["tpot_ns"]["p50"], g["tpot_ns"]["max"])
+        # 2 layers of keys and values, 23 computed tokens of 32 floats
+        self.assertEqual(g["cache_live_bytes"], 2 * 2 * 23 * 32 * 4)
+        self.assertLessEqual(g["cache_live_bytes"], g["cache_bytes"])
+        # products of 12 width^2 in each layer, and the logits; tables by their rows
+        weights = 4 * (2 * 12 * 32 * 32 + 32 * 96)
+        self.assertGreaterEqual(g["weight_bytes_per_token"], weights)
+        self.assertLess(g["weight_bytes_per_token"], 1.2 * weights)
+        flops = 2 * (2 * 12 * 32 * 32 + 32 * 96)
+        self.assertGreaterEqual(g["decode_flops_per_token"], flops)
+        self.assertLess(g["decode_flops_per_token"], 1.5 * flops)
+        self.assertGreater(g["prefill_flops_per_token"], flops)
+        self.succeed("check", self.path("bench.json"), "--threshold", "latency:10s")
+
+    def test_bench_matrix(self):
+        model = decoders.export(self.path("llama.onnx"), "llama", "4")  # smaller products stay in fp32
+        out = self.succeed("bench", model, "--generate", "prompt=8,new=4", "-b", "1,2", "-p", "fp32,int8-weights", "-r", "2",
+                           "--json", self.path("matrix.json"), "--csv", self.path("matrix.csv"))
+        self.assertIn("pp8", out)
+        self.assertIn("tg4", out)
+        matrix = json.loads(self.read(self.path("matrix.json")))
+        self.assertEqual(list(Schema("matrix").problems(matrix)), [])
+        self.assertEqual([(r["generation"]["batch"], r["config"]["precision"]) for r in matrix["reports"]],
+                         [(1, "fp32"), (2, "fp32"), (1, "int8-weights"), (2, "int8-weights")])
+        by_precision = [r["generation"]["weight_bytes_per_token"] for r in matrix["reports"]]
+        self.assertLess(by_precision[2], 0.6 * by_precision[0])
+
+    def test_bench_without_a_cache(self):
+        out = self.succeed("bench", self.model("gpt2-no-cache"), "--generate", "prompt=8,new=4", "-r", "2", "--json", self.path("r.json"))
+        self.assertIn("none: the last step computed 11 tokens for one", out)
+        self.assertEqual(json.loads(self.read(self.path("r.json")))["generation"]["computed_tokens_per_token"], 11)
+
+    def test_profile(self):
+        model = self.model()
+        out = self.succeed("profile", model, "--generate", "prompt=16,new=4", "-t", "0.1", "--json", self.path("p.json"), "--html",
+                           self.path("p.html"))
+        self.assertIn("The prompt:", out)
+        self.assertIn("One step at the last position:", out)
+        step, prompt = (json.loads(self.read(self.path(n))) for n in ("p.json", "p_prefill.json"))
+        for report in (step, prompt):
+            self.assertEqual(list(Schema("report").problems(report)), [])
+        self.assertTrue(os.path.exists(self.path("p_prefill.html")))
+        shapes = [{i["name"]: i["shape"] for i in r["model"]["inputs"]} for r in (step, prompt)]
+        self.assertEqual([s["input_ids"] for s in shapes], [[1, 1], [1, 16]])
+        self.assertEqual(shapes[0]["past_key_values.0.key"][2], 18)
+        self.assertIn("generation", step)
+        self.assertNotIn("generation", prompt)
+
+    def test_an_interrupted_run_leaves_no_process(self):
+        code, _, err = run("bench", self.model(), "--generate", "prompt=16,new=40", "--time-limit", "50ms")
+        self.assertIn(code, (DONE, FAILED), err)
+
+
+if __name__ == "__main__":
+    command_case.main()
