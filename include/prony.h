@@ -14,6 +14,7 @@
  *   prony_quantize.h  calibration, 8-bit models
  *   prony_serve.h     requests of many threads, monitoring a service
  *   prony_shard.h     a model cut into stages, one for each process
+ *   prony_generate.h  text generation with decoders
  *
  * Core functions. Most programs need no others; every other function is a convenience or serves one special task.
  *

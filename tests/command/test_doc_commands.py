@@ -16,6 +16,7 @@ import struct
 import zipfile
 
 import command_case
+import decoders
 import onnx_bytes as ob
 from command_case import DONE, FAILED, VERDICT, run
 
@@ -109,6 +110,8 @@ class Page(command_case.CommandTest):
         elif name == "text.onnx":
             self.save(name, ob.graph([ob.node("Identity", ["words"], ["y"])], [ob.value("words", ob.STRING, ["n"])],
                                      [ob.value("y", ob.STRING, None)]))
+        elif name in ("gpt2.onnx", "llama.onnx"):
+            decoders.export(self.path(name), name[:-len(".onnx")], "4")
         elif name == "decoder.onnx":
             self.save(name, self.decoder())
         elif name.endswith("_int8.onnx"):
