@@ -378,6 +378,7 @@ static prony_status bind_program_inputs(prn_bind_pass *b, prn_names *scope, cons
             value->info = options->inputs[i];
             value->info.data = NULL;
             if (options->open && options->open[i]) value->extents |= PRN_DYNAMIC_DIMS_AFFECT;
+            value->cache = options->caches && options->caches[i];
         } else {
             const prn_value_def *outer = parent->values[captured[i - graph->input_count]];
             value->info = outer->info;
@@ -444,6 +445,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->static_only = options->static_only;
     program->conditional = options->conditional;
     program->largest = options->largest;
+    program->cache_rows = options->cache_rows;
     program->fixed = options->fixed;
     program->fixed_count = options->fixed_count;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;

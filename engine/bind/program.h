@@ -47,6 +47,8 @@ typedef struct prn_value_def {
     prn_weight_cache_entry
         *shared;          /* the cache entry of constants that bind or a rewrite made; NULL: the model's own bytes */
     bool input, output;   /* of the graph */
+    bool cache;           /* a graph input whose bytes have room for program->cache_rows rows in each block */
+    bool appended;        /* such an input behind whose rows the program writes the new ones */
     uint32_t producer;    /* node; PRN_NO_NODE for inputs and constants */
     uint32_t weight;      /* initializers and Constant outputs: index into program->weights; otherwise
                                 PRN_NO_WEIGHT */
@@ -144,10 +146,11 @@ struct prn_program {
     const prony_model *model;
     const prn_graph *graph;
     const prn_program *parent;
-    bool static_only;  /* inspect: large constants are not read, nothing runs */
-    bool conditional;  /* (inside) a branch of an If: may never run, and then need not fit its inputs */
-    int64_t largest;   /* the largest size of a changing extent; 0: no extent changes */
-    const bool *fixed; /* while it is bound: the options' array */
+    bool static_only;   /* inspect: large constants are not read, nothing runs */
+    bool conditional;   /* (inside) a branch of an If: may never run, and then need not fit its inputs */
+    int64_t largest;    /* the largest size of a changing extent; 0: no extent changes */
+    int64_t cache_rows; /* rows that a generator's caches have room for; 0: there are none */
+    const bool *fixed;  /* while it is bound: the options' array */
     size_t fixed_count;
     prn_bump pool;
     prn_weight_cache_refs refs;
@@ -196,10 +199,12 @@ typedef struct prn_bind_options {
     const prony_value *optional; /* by optional input of the graph: type and shape, PRONY_UNDEFINED: its default; NULL:
                                     all have it */
     bool static_only;
-    bool conditional;  /* a branch, or inside of one */
-    const bool *open;  /* [input_count]: true if the input has extents that change; NULL: no input has */
-    int64_t largest;   /* the largest size of such an extent */
-    const bool *fixed; /* by value: prn_dynamic_dims_fixed of the same graph at the same inputs; NULL: none */
+    bool conditional;   /* a branch, or inside of one */
+    const bool *open;   /* [input_count]: true if the input has extents that change; NULL: no input has */
+    int64_t largest;    /* the largest size of such an extent */
+    const bool *caches; /* [input_count]: true if the input is a generator's cache; NULL: none is */
+    int64_t cache_rows; /* rows that caches have room for */
+    const bool *fixed;  /* by value: prn_dynamic_dims_fixed of the same graph at the same inputs; NULL: none */
     size_t fixed_count;
     const prn_frame *frame; /* of the node that owns the subgraph; NULL: no function */
 } prn_bind_options;

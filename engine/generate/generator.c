@@ -118,11 +118,9 @@ static prony_status generator_reserve_cache(prony_generator *g, prn_generator_ca
                         g->graph->inputs[cache->input].name);
     cache->outer = (size_t)outer;
     cache->row_bytes = cache->capacity_bytes / (size_t)outer / (size_t)g->max_length;
-    for (int k = 0; k < 2; k++) {
-        cache->rows[k] = prn_alloc_aligned(64, cache->capacity_bytes);
-        if (!cache->rows[k]) return prn_no_memory(error);
-        memset(cache->rows[k], 0, cache->capacity_bytes);
-    }
+    cache->rows[0] = prn_alloc_aligned(64, cache->capacity_bytes);
+    if (!cache->rows[0]) return prn_no_memory(error);
+    memset(cache->rows[0], 0, cache->capacity_bytes);
     return PRONY_OK;
 }
 
@@ -138,7 +136,6 @@ static prony_status generator_reserve_cross(prony_generator *g, prn_generator_ca
     cache->rows[0] = prn_alloc_aligned(64, cache->capacity_bytes ? cache->capacity_bytes : 1);
     if (!cache->rows[0]) return prn_no_memory(error);
     memset(cache->rows[0], 0, cache->capacity_bytes);
-    cache->rows[1] = cache->rows[0];
     return PRONY_OK;
 }
 
@@ -226,7 +223,7 @@ static void generator_unbind(prony_generator *g)
     prony_status ignored = PRONY_OK;
     for (size_t k = 0; k < g->cache_count; k++) {
         const prn_generator_cache *cache = &g->caches[k];
-        if (!cache->rows[0]) continue;
+        if (!cache->rows[cache->current]) continue;
         ignored = prony_session_reset_input(g->session, g->graph->inputs[cache->input].name, NULL);
         if (!cache->cross) ignored = prony_session_bind_output(g->session, cache->output, NULL, 0, NULL);
     }
@@ -244,7 +241,7 @@ void prony_generator_release(prony_generator *generator)
     for (size_t k = 0; k < g->cache_count; k++) {
         prn_generator_cache *cache = &g->caches[k];
         prn_free_aligned(cache->rows[0]);
-        if (cache->rows[1] != cache->rows[0]) prn_free_aligned(cache->rows[1]);
+        prn_free_aligned(cache->rows[1]);
     }
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) prn_free_aligned(g->feed[role]);
     prn_session_set_growing(g->session, false);
@@ -418,9 +415,9 @@ void prony_generator_get_info(const prony_generator *generator, prony_generator_
     out->last_run_ns = g->last_run_ns;
     for (size_t k = 0; k < g->cache_count; k++) {
         const prn_generator_cache *cache = &g->caches[k];
-        if (!cache->rows[0]) continue;
+        if (!cache->rows[cache->current]) continue;
         out->cache_count++;
-        out->cache_bytes += cache->capacity_bytes * (cache->rows[1] != cache->rows[0] ? 2 : 1);
+        out->cache_bytes += cache->capacity_bytes * (cache->rows[!cache->current] ? 2 : 1);
         out->cache_live_bytes +=
             cache->cross ? cache->capacity_bytes : cache->outer * cache->row_bytes * (uint64_t)g->computed;
     }

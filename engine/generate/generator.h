@@ -26,15 +26,18 @@ typedef enum prn_role {
     PRN_ROLE_CACHE
 } prn_role;
 
-/* A tensor that is fed back: input `past`, output `present`. */
+/* A tensor that is fed back: input `past`, output `present`. Blocks of rows lie one behind the other, or, once steps append
+ * to them, with room for all rows of the generator in each (`spread`). */
 typedef struct prn_generator_cache {
     size_t input, output;
-    int axis;              /* of the rows */
-    bool cross;            /* of an encoder: computed in the first run, or set by the caller, and the same ever after */
+    int axis;   /* of the rows */
+    bool cross; /* of an encoder: computed in the first run, or set by the caller, and the same ever after */
+    bool spread;
+    int current;           /* rows[current] is valid */
     prony_value value;     /* type and shape with the batch; its extent along `axis` is 1 */
     size_t outer;          /* blocks of rows: sequences times heads, twice that where keys and values are packed */
     size_t row_bytes;      /* of one block */
-    char *rows[2];         /* a run reads rows[current] and writes the other */
+    char *rows[2];         /* the other one exists while a run has to copy all rows */
     size_t capacity_bytes; /* of each */
 } prn_generator_cache;
 
@@ -63,7 +66,6 @@ struct prony_generator {
     size_t logits;                      /* output */
     prn_generator_cache *caches;
     size_t cache_count;
-    int current;    /* rows[current] of the caches are valid */
     bool has_cross; /* the cross caches are filled */
     prn_generator_limits limits;
     const char *convention;

@@ -1,5 +1,6 @@
 /* One run of a generator's session: binds ids, masks, positions and caches, runs, and takes logits and caches. */
 #include "base/memory/alloc.h"
+#include "base/memory/budget.h"
 #include "base/os/clock.h"
 #include "base/shape.h"
 #include "engine/generate/generator.h"
@@ -98,19 +99,73 @@ static int64_t feed_rows(const prony_generator *g, int64_t columns)
     return g->kind == PRONY_CACHE_SHARED ? g->max_length : columns;
 }
 
+/* Moves the first `columns` rows of each block to where they lie with room for all rows, or back. */
+static void feed_spread(const prony_generator *g, prn_generator_cache *cache, int64_t columns, bool spread)
+{
+    const size_t dense = (size_t)columns * cache->row_bytes, wide = (size_t)g->max_length * cache->row_bytes;
+    char *rows = cache->rows[cache->current];
+    if (spread == cache->spread) return;
+    for (size_t k = 1; k < cache->outer && dense; k++) {
+        const size_t block = spread ? cache->outer - k : k; /* none is written before it was read */
+        memmove(rows + block * (spread ? wide : dense), rows + block * (spread ? dense : wide), dense);
+    }
+    cache->spread = spread;
+}
+
+/* The bytes that a run writes a cache's present rows to: its own where it has no rows yet or keeps one length, else other
+ * ones. NULL: no memory. */
+static char *feed_target(const prony_generator *g, prn_generator_cache *cache, int64_t first)
+{
+    if (first == 0 || g->kind == PRONY_CACHE_SHARED) return cache->rows[cache->current];
+    char **other = &cache->rows[!cache->current];
+    if (!*other) {
+        prn_budget *former = prn_budget_enter(g->session->budget);
+        *other = prn_alloc_aligned(64, cache->capacity_bytes);
+        prn_budget_enter(former);
+    }
+    return *other;
+}
+
+/* Binds the present rows of a cache; `appended`: the run writes new rows behind the past ones, and nothing else. */
+static prony_status feed_present(prony_generator *g, prn_generator_cache *cache, int64_t first, bool appended,
+                                 prony_error *error)
+{
+    char *to = appended ? NULL : feed_target(g, cache, first);
+    if (!to && !appended) return prn_no_memory(error);
+    if (appended) {
+        prn_free_aligned(cache->rows[!cache->current]);
+        cache->rows[!cache->current] = NULL;
+    }
+    return prony_session_bind_output(g->session, cache->output, to, to ? cache->capacity_bytes : 0, error);
+}
+
 static prony_status feed_caches(prony_generator *g, int64_t first, prony_error *error)
 {
     for (size_t k = 0; k < g->cache_count; k++) {
         prn_generator_cache *cache = &g->caches[k];
         const char *name = g->graph->inputs[cache->input].name;
         prony_value value = cache->value;
-        if (cache->cross && !cache->rows[0]) continue; /* the caller's, checked when it was made */
-        value.data = cache->rows[g->current];
+        if (cache->cross && !cache->rows[cache->current]) continue; /* the caller's */
+        value.data = cache->rows[cache->current];
         if (!cache->cross) value.shape.dim[cache->axis] = feed_rows(g, first);
         PRN_TRY(prony_session_bind_input(g->session, name, &value, error));
-        if (cache->cross) continue;
-        PRN_TRY(prony_session_bind_output(g->session, cache->output, cache->rows[!g->current], cache->capacity_bytes,
-                                          error));
+        if (!cache->cross) PRN_TRY(feed_present(g, cache, first, cache->spread, error));
+    }
+    return PRONY_OK;
+}
+
+/* Makes the plan, which may append to some caches in place, and lays each cache as it wants it. */
+static prony_status feed_lay_caches(prony_generator *g, int64_t first, prony_error *error)
+{
+    PRN_TRY(prony_session_prepare(g->session, error));
+    const prony_session *session = g->session;
+    const prn_program *program = session->current == &session->open ? session->open.program : NULL;
+    for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++) {
+        prn_generator_cache *cache = &g->caches[k];
+        const bool appended = program && !cache->cross && program->values[program->inputs[cache->input]]->appended;
+        if (cache->spread == appended) continue;
+        feed_spread(g, cache, first, appended);
+        PRN_TRY(feed_present(g, cache, first, appended, error));
     }
     return PRONY_OK;
 }
@@ -123,7 +178,7 @@ static prony_status feed_check_caches(const prony_generator *g, int64_t columns,
         const prn_generator_cache *cache = &g->caches[k];
         const prony_value *made;
         prony_value wanted = cache->value;
-        if (cache->cross) continue;
+        if (cache->cross || cache->spread) continue;
         wanted.shape.dim[cache->axis] = feed_rows(g, columns);
         PRN_TRY(prony_session_output(g->session, cache->output, &made, error));
         if (made->dtype == wanted.dtype && prn_shape_equal(&made->shape, &wanted.shape)) continue;
@@ -140,14 +195,14 @@ static prony_status feed_keep_cross(prony_generator *g, prony_error *error)
     for (size_t k = 0; k < g->cache_count && !g->has_cross; k++) {
         prn_generator_cache *cache = &g->caches[k];
         const prony_value *made;
-        if (!cache->cross || !cache->rows[0]) continue;
+        if (!cache->cross || !cache->rows[cache->current]) continue;
         PRN_TRY(prony_session_output(g->session, cache->output, &made, error));
         const size_t bytes = prn_value_bytes(made);
         char *rows = prn_alloc_aligned(64, bytes ? bytes : 1);
         if (!rows) return prn_no_memory(error);
         if (bytes) memcpy(rows, made->data, bytes);
-        prn_free_aligned(cache->rows[0]);
-        cache->rows[0] = cache->rows[1] = rows;
+        prn_free_aligned(cache->rows[cache->current]);
+        cache->rows[cache->current] = rows;
         cache->value.shape = made->shape;
         cache->capacity_bytes = bytes;
     }
@@ -159,9 +214,9 @@ void prn_generator_shorten(prony_generator *generator, int64_t columns)
 {
     for (size_t k = 0; k < generator->cache_count && generator->kind == PRONY_CACHE_GROWING; k++) {
         prn_generator_cache *cache = &generator->caches[k];
-        if (cache->cross) continue;
+        if (cache->cross || cache->spread) continue;
         const size_t from = (size_t)generator->computed * cache->row_bytes, to = (size_t)columns * cache->row_bytes;
-        char *rows = cache->rows[generator->current];
+        char *rows = cache->rows[cache->current];
         for (size_t block = 1; block < cache->outer && to; block++) memmove(rows + block * to, rows + block * from, to);
     }
     generator->computed = columns;
@@ -228,13 +283,26 @@ static prony_status feed_grow(prony_generator *g, prony_error *error)
         dims[count++] = (prn_open_dim){.input = input, .axis = 1, .offset = role == PRN_ROLE_MASK ? more : 0};
     }
     for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++)
-        if (!g->caches[k].cross) dims[count++] = (prn_open_dim){.input = g->caches[k].input, .axis = g->caches[k].axis};
+        if (!g->caches[k].cross)
+            dims[count++] = (prn_open_dim){.input = g->caches[k].input, .axis = g->caches[k].axis, .cache = true};
     prony_status status = prn_session_lock(g->session, error);
     if (status == PRONY_OK)
         status = prn_session_unlock(g->session, prn_session_grow(g->session, dims, count, g->max_length - more, error));
     prn_free(dims);
     g->growing = status == PRONY_OK;
     return status;
+}
+
+/* What a run left behind: caches that it wrote anew take turns; rows of earlier columns that it copied. */
+static void feed_turn_caches(prony_generator *g, int64_t first)
+{
+    g->copied_bytes = 0;
+    for (size_t k = 0; k < g->cache_count; k++) {
+        prn_generator_cache *cache = &g->caches[k];
+        if (cache->cross || cache->spread) continue;
+        g->copied_bytes += cache->outer * cache->row_bytes * (uint64_t)feed_rows(g, first);
+        if (g->kind == PRONY_CACHE_GROWING && first > 0) cache->current = !cache->current;
+    }
 }
 
 prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error)
@@ -244,19 +312,17 @@ prony_status prn_generator_run(prony_generator *generator, int64_t columns, pron
     const int64_t first = whole ? 0 : g->computed, count = whole ? g->computed + columns : columns;
     if (step && !g->growing) PRN_TRY(feed_grow(g, error));
     prn_session_set_growing(g->session, step);
+    for (size_t k = 0; k < g->cache_count && !step; k++) feed_spread(g, &g->caches[k], first, false);
     PRN_TRY(feed_inputs(g, first, count, error));
     PRN_TRY(feed_caches(g, first, error));
+    if (step) PRN_TRY(feed_lay_caches(g, first, error));
     const int64_t start = prn_now_ns();
     PRN_TRY(prony_session_run(g->session, error));
     g->last_run_ns = prn_now_ns() - start;
     PRN_TRY(feed_check_caches(g, first + count, error));
     PRN_TRY(feed_take_scores(g, count, error));
     PRN_TRY(feed_keep_cross(g, error));
-    g->copied_bytes = 0;
-    for (size_t k = 0; k < g->cache_count; k++)
-        if (!g->caches[k].cross)
-            g->copied_bytes += g->caches[k].outer * g->caches[k].row_bytes * (uint64_t)feed_rows(g, first);
-    if (g->cache_count) g->current = !g->current;
+    feed_turn_caches(g, first);
     g->computed += columns;
     g->has_scores = true;
     return PRONY_OK;

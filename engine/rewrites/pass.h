@@ -204,6 +204,7 @@ prony_status prn_rewrite_fold_layer_norm_affine(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_channel_norm_affine(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_match_attention(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_widen_attention(prn_rewriter *r, uint32_t node);
+PRN_MUST_USE prony_status prn_rewrite_append_cache(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_batch_norm(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_merge_branches(prn_rewriter *r, uint32_t node);
 prony_status prn_rewrite_fold_scale_shift(prn_rewriter *r, uint32_t node);

@@ -26,7 +26,7 @@ static const struct rewrite {
     REWRITE(match_hard_swish),       REWRITE(match_gelu),       REWRITE(quantize_maps),
     REWRITE(match_layer_norm),       REWRITE(match_group_norm),
     REWRITE(fold_layer_norm_affine), REWRITE(fold_channel_norm_affine),
-    REWRITE(match_attention),        REWRITE(widen_attention),
+    REWRITE(match_attention),        REWRITE(widen_attention),  REWRITE(append_cache),
     REWRITE(fold_batch_norm),        REWRITE(merge_branches),   REWRITE(fold_scale_shift), REWRITE(pointwise_conv),
     REWRITE(attach_activation),      REWRITE(attach_residual),
 };

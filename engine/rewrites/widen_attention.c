@@ -49,7 +49,7 @@ static bool widen_attention_is_ours(const prn_node_def *node)
 static prony_status widen_result(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n], *before = prn_rewrite_inner(r, node->inputs[0], "Attention");
-    if (!before || !widen_attention_is_ours(before)) return PRONY_OK;
+    if (!before || !widen_attention_is_ours(before) || before->input_count > 4) return PRONY_OK;
     prn_attention attention, widened;
     read_attention(before, &attention);
     widened = attention;
@@ -91,7 +91,7 @@ prony_status prn_rewrite_widen_attention(prn_rewriter *r, uint32_t n)
 {
     prn_node_def *node = r->program->nodes[n];
     if (prn_node_is(node, "Transpose")) return widen_result(r, n);
-    if (!prn_node_is(node, "Attention") || !widen_attention_is_ours(node)) return PRONY_OK;
+    if (!prn_node_is(node, "Attention") || !widen_attention_is_ours(node) || node->input_count > 4) return PRONY_OK;
     prn_attention attention;
     read_attention(node, &attention);
     uint32_t inputs[4] = {PRN_NO_VALUE, PRN_NO_VALUE, PRN_NO_VALUE, PRN_NO_VALUE};

@@ -26,7 +26,8 @@ prony_status prn_open_dims_find(prony_session *session, prony_error *error)
             size_t o = 0;
             while (o < options->max_dim_count && !prn_free_dim_is(port, d, options->max_dims[o].name)) o++;
             if (o < options->max_dim_count)
-                session->open_dims[session->open_count++] = (prn_open_dim){i, d, o, options->max_dims[o].value, 0};
+                session->open_dims[session->open_count++] =
+                    (prn_open_dim){.input = i, .axis = d, .option = o, .most = options->max_dims[o].value};
         }
     }
     return PRONY_OK;
@@ -185,12 +186,14 @@ static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, pr
 static prony_status bind_open(prony_session *session, prn_cached_plan *open, const prony_value *first,
                               const prony_value *second, bool *fits, prony_error *error)
 {
-    bool *inputs = prn_calloc(session->input_count + 1, sizeof *inputs);
+    bool *inputs = prn_calloc(2 * session->input_count + 1, sizeof *inputs), *caches = inputs + session->input_count;
     if (!inputs) return prn_no_memory(error);
-    prn_bind_options options = {.inputs = first, .input_count = session->input_count, .open = inputs};
+    prn_bind_options options = {.inputs = first, .input_count = session->input_count, .open = inputs, .caches = caches};
     for (size_t k = 0; k < session->open_count; k++) {
         const prn_open_dim *dim = &session->open_dims[k];
         inputs[dim->input] = true;
+        caches[dim->input] = dim->cache;
+        if (dim->cache) options.cache_rows = dim->most + 1;
         if (dim->most > options.largest) options.largest = dim->most;
     }
     const int64_t start = prn_now_ns();

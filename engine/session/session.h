@@ -47,6 +47,7 @@ typedef struct prn_open_dim {
     size_t option; /* in options->max_dims: dimensions of one name have one extent */
     int64_t most;
     int64_t offset; /* extent less that of the option: a mask is one row longer than the cache before it */
+    bool cache;     /* the input's bytes have room for `most` rows, and one more, in each block */
 } prn_open_dim;
 
 /* An observer that makes a session's runs instead of it, with its own work around each. */

@@ -6,7 +6,9 @@
  * above; y_perm is what is done to the result. Rank 3 stands for B = 1 left out, in all operands at once. mask
  * (optional) is added and broadcasts to [B, H, S, T]; one of truth values makes Where(mask, scores, fill) of the scaled
  * scores instead, or Where(mask, fill, scores) with kept = 0.
- */
+ *
+ * With cache_rows, K [B, Hk, P, D] and V are a generator's caches, whose blocks have room for so many rows; new_k
+ * [B, Hk, N, D] and new_v are written behind their rows, and Q attends to all P + N. H / Hk query heads share a block. */
 #include "base/memory/alloc.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/attention/attend.h"
@@ -16,10 +18,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { Q, K, V, MASK };
+enum { Q, K, V, MASK, NEW_K, NEW_V };
 typedef struct attention_params {
     float scale, fill;
-    int64_t kept;
+    int64_t kept, cache_rows;
     prn_ints q_perm, k_perm, v_perm, y_perm;
 } attention_params;
 
@@ -34,7 +36,7 @@ typedef struct attention {
     bool masked, chosen; /* by what is added, or by truth values */
     float scale, fill;
     bool kept;
-    int64_t batch, heads, rows, keys, depth, width; /* B, H, S, T, D, E */
+    int64_t batch, heads, key_heads, rows, keys, depth, width; /* B, H, Hk, S, T, D, E */
 } attention;
 
 static prony_status attention_op_refuse(const prony_context *context, size_t input, const char *what)
@@ -118,6 +120,41 @@ static prony_status view_result(const prony_context *context, attention *at, pro
     return PRONY_OK;
 }
 
+/* Makes the view of a cache that of all its rows, the new ones included. */
+static prony_status view_cache(const prony_context *context, size_t input, view *out)
+{
+    const attention_params *params = context->params;
+    const prony_value *fresh = prn_input(context, input - K + NEW_K);
+    if (params->cache_rows == 0 && !fresh) return PRONY_OK;
+    if (!fresh || params->cache_rows <= 0)
+        return prony_fail(context, PRONY_INVALID_MODEL, "cache_rows, new_k and new_v go together");
+    const int64_t *dim = fresh->shape.dim;
+    if (fresh->shape.rank != 4 || context->inputs[input]->shape.rank != 4 || dim[0] != out->dim[0] ||
+        dim[1] != out->dim[1] || dim[3] != out->dim[3])
+        return attention_op_refuse(context, input - K + NEW_K, "which does not fit the cache");
+    if (dim[2] > params->cache_rows - out->dim[2])
+        return attention_op_refuse(context, input - K + NEW_K, "and the cache has no room for it");
+    out->dim[2] += dim[2];
+    out->stride[3] = 1;
+    out->stride[2] = dim[3];
+    out->stride[1] = params->cache_rows * dim[3];
+    out->stride[0] = dim[1] * out->stride[1];
+    return PRONY_OK;
+}
+
+/* Writes the new rows behind those of the caches. A run that is repeated writes the same bytes. */
+static void attention_op_append(const prony_context *context)
+{
+    const int64_t cache_rows = ((const attention_params *)context->params)->cache_rows;
+    for (size_t i = K; i <= V && cache_rows > 0; i++) {
+        const prony_value *past = context->inputs[i], *fresh = context->inputs[i - K + NEW_K];
+        const int64_t *dim = fresh->shape.dim, block = dim[2] * dim[3];
+        for (int64_t b = 0; b < dim[0] * dim[1]; b++)
+            memcpy((float *)past->data + (b * cache_rows + past->shape.dim[2]) * dim[3],
+                   (const float *)fresh->data + b * block, (size_t)block * sizeof(float));
+    }
+}
+
 static prony_status attention_op_read_node(const prony_context *context, attention *at, prony_shape *y)
 {
     const attention_params *params = context->params;
@@ -125,14 +162,18 @@ static prony_status attention_op_read_node(const prony_context *context, attenti
     PRN_TRY(view_of(context, Q, &params->q_perm, &at->q));
     PRN_TRY(view_of(context, K, &params->k_perm, &at->k));
     PRN_TRY(view_of(context, V, &params->v_perm, &at->v));
+    PRN_TRY(view_cache(context, K, &at->k));
+    PRN_TRY(view_cache(context, V, &at->v));
     at->batch = at->q.dim[0];
     at->heads = at->q.dim[1];
+    at->key_heads = at->k.dim[1];
     at->rows = at->q.dim[2];
     at->depth = at->q.dim[3];
     at->keys = at->k.dim[2];
     at->width = at->v.dim[3];
-    const bool same = at->k.dim[0] == at->batch && at->v.dim[0] == at->batch && at->k.dim[1] == at->heads &&
-                      at->v.dim[1] == at->heads;
+    const bool shared = params->cache_rows > 0 && at->key_heads > 0 && at->heads % at->key_heads == 0;
+    const bool same = at->k.dim[0] == at->batch && at->v.dim[0] == at->batch && at->v.dim[1] == at->key_heads &&
+                      (at->key_heads == at->heads || shared);
     if (!same) return attention_op_refuse(context, K, "Q, K and V differ in batch or heads");
     if (at->k.dim[3] != at->depth) return attention_op_refuse(context, K, "its last axis differs from Q's");
     if (at->v.dim[2] != at->keys) return attention_op_refuse(context, V, "its rows differ from K's");
@@ -144,6 +185,7 @@ static prony_status attention_op_infer(const prony_context *context)
 {
     for (size_t i = Q; i <= V; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
     PRN_TRY(prn_check_type(context, MASK, PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL)));
+    for (size_t i = NEW_K; i <= NEW_V; i++) PRN_TRY(prn_check_type(context, i, PRN_TYPE_F32));
     PRN_TRY(prn_check_rank(context, Q, 3, 4));
     attention at;
     prony_shape y;
@@ -178,6 +220,20 @@ static prn_attend_view attend_view(const view *from)
     return (prn_attend_view){from->data, {from->stride[0], from->stride[1], from->stride[2], from->stride[3]}};
 }
 
+/* One row of each query head becomes the rows of one head for each block of keys: a block is read once. */
+static void attend_as_rows(const attention *at, prn_attend *out)
+{
+    const int64_t group = at->heads / at->key_heads;
+    if (group == 1 || at->rows != 1) return;
+    int64_t *strides[] = {out->q.stride, out->mask.stride, out->y_stride, out->choice_stride};
+    for (size_t k = 0; k < sizeof strides / sizeof *strides; k++) {
+        strides[k][2] = strides[k][1];
+        strides[k][1] *= group;
+    }
+    out->heads = at->key_heads;
+    out->rows = group;
+}
+
 /* The node as the attention kernels take it: sizes, views of Q, K, V and the mask, and the choice of a Where before
  * the softmax. */
 static prony_status read_attend(const prony_context *context, prn_attend *out)
@@ -187,7 +243,7 @@ static prony_status read_attend(const prony_context *context, prn_attend *out)
     PRN_TRY(attention_op_read_node(context, &at, &y));
     *out = (prn_attend){.batch = at.batch,
                         .heads = at.heads,
-                        .key_heads = at.heads,
+                        .key_heads = at.key_heads,
                         .rows = at.rows,
                         .keys = at.keys,
                         .depth = at.depth,
@@ -199,11 +255,13 @@ static prony_status read_attend(const prony_context *context, prn_attend *out)
                         .y_stride = {at.y.stride[0], at.y.stride[1], at.y.stride[2]},
                         .scale = at.scale};
     if (at.masked) out->mask = attend_view(&at.mask);
-    if (!at.chosen) return PRONY_OK;
-    out->choice = at.mask.data;
-    memcpy(out->choice_stride, at.mask.stride, sizeof out->choice_stride);
-    out->kept = at.kept;
-    out->fill = at.fill;
+    if (at.chosen) {
+        out->choice = at.mask.data;
+        memcpy(out->choice_stride, at.mask.stride, sizeof out->choice_stride);
+        out->kept = at.kept;
+        out->fill = at.fill;
+    }
+    attend_as_rows(&at, out);
     return PRONY_OK;
 }
 
@@ -243,6 +301,7 @@ static prony_status attention_op_native_prepare(const prony_context *context, pr
 static prony_status attention_op_native_run(const prony_context *context)
 {
     const prn_attend at = kept_attend(context);
+    attention_op_append(context);
     prn_attend_run(context->threads, &at, context->scratch);
     return PRONY_OK;
 }
@@ -274,6 +333,7 @@ static prony_status tiles_prepare(const prony_context *context, prn_prepared *ou
 static prony_status tiles_run(const prony_context *context)
 {
     const prn_attend at = kept_attend(context);
+    attention_op_append(context);
     prn_attend_tiles_run(context->threads, &at, context->scratch);
     return PRONY_OK;
 }
@@ -297,7 +357,8 @@ static float *attention_op_row_of(const view *of, int64_t b, int64_t h, int64_t 
 
 static double attention_op_score(const attention *at, int64_t b, int64_t h, int64_t s, int64_t t)
 {
-    const float *q = attention_op_row_of(&at->q, b, h, s), *k = attention_op_row_of(&at->k, b, h, t);
+    const float *q = attention_op_row_of(&at->q, b, h, s),
+                *k = attention_op_row_of(&at->k, b, h / (at->heads / at->key_heads), t);
     double sum = 0.0;
     for (int64_t d = 0; d < at->depth; d++) sum += (double)q[d * at->q.stride[3]] * (double)k[d * at->k.stride[3]];
     sum *= (double)at->scale;
@@ -308,7 +369,7 @@ static double attention_op_score(const attention *at, int64_t b, int64_t h, int6
 
 static void attention_op_reference_row(const attention *at, int64_t b, int64_t h, int64_t s)
 {
-    const float *v = attention_op_row_of(&at->v, b, h, 0);
+    const float *v = attention_op_row_of(&at->v, b, h / (at->heads / at->key_heads), 0);
     float *y = attention_op_row_of(&at->y, b, h, s);
     double highest = -INFINITY, total = 0.0;
     for (int64_t t = 0; t < at->keys && !prn_cancelled_at(t); t++)
@@ -335,6 +396,7 @@ static prony_status attention_op_prepare_reference(const prony_context *context,
 static prony_status attention_op_run_reference(const prony_context *context)
 {
     attention at = *(const attention *)context->state;
+    attention_op_append(context);
     at.q.data = context->inputs[Q]->data;
     at.k.data = context->inputs[K]->data;
     at.v.data = context->inputs[V]->data;
@@ -350,10 +412,15 @@ static prony_status attention_op_run_reference(const prony_context *context)
 
 /* ---- descriptor */
 
-static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN_FLOAT(attention_params, fill, 0.0f),
-                                   PRN_INT(attention_params, kept, 1),       PRN_INTS(attention_params, q_perm),
-                                   PRN_INTS(attention_params, k_perm),       PRN_INTS(attention_params, v_perm),
-                                   PRN_INTS(attention_params, y_perm),       {0}};
+static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f),
+                                   PRN_FLOAT(attention_params, fill, 0.0f),
+                                   PRN_INT(attention_params, kept, 1),
+                                   PRN_INTS(attention_params, q_perm),
+                                   PRN_INTS(attention_params, k_perm),
+                                   PRN_INTS(attention_params, v_perm),
+                                   PRN_INTS(attention_params, y_perm),
+                                   PRN_INT(attention_params, cache_rows, 0),
+                                   {0}};
 
 // clang-format off
 static const prn_kernel kernels[] = {
@@ -366,7 +433,7 @@ static const prn_kernel kernels[] = {
     {0}};
 
 const prn_op prn_ops_attention[] = {
-    {.name = "Attention", .domain = "prony", .since_opset = 1, .inputs = {3, 4},
+    {.name = "Attention", .domain = "prony", .since_opset = 1, .inputs = {3, 6},
      .params = params, .params_bytes = sizeof(attention_params),
      .infer = attention_op_infer, .cost = attention_op_cost, .kernels = kernels,
      .cost_text = "r rows of d scores: MACs M = r d (D + E); FLOPs 2M + r(5d-2), + r d with mask, + r d with "

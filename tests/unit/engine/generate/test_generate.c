@@ -332,6 +332,8 @@ static void test_figures(void **state)
     assert_int_equal(info.computed, 5 + NEW - 1);
     assert_int_equal(info.cache_count, 2);
     assert_int_equal(info.cache_live_bytes, 2 * WIDTH * sizeof(float) * (5 + NEW - 1));
+    assert_int_equal(info.cache_copied_bytes, 0); /* steps append to the cache */
+    assert_int_equal(info.cache_bytes, 2 * WIDTH * sizeof(float) * POSITIONS);
     size_t scores;
     assert_non_null(prony_generator_logits(g.generator, 0, &scores));
     assert_int_equal(scores, VOCABULARY);
