@@ -221,6 +221,46 @@ static void add_ranks(prony_report *r)
                                    .link_bytes_per_second = 1e9};
 }
 
+static void add_generation(prony_report *r)
+{
+    static const int64_t positions[] = {900, 910, 920};
+    const prony_time_stats times = {.count = 9,
+                                    .mean_ns = 910,
+                                    .median_ns = 910,
+                                    .min_ns = 890,
+                                    .max_ns = 990,
+                                    .p50_ns = 910,
+                                    .p90_ns = 980,
+                                    .p95_ns = 985,
+                                    .p99_ns = 990,
+                                    .median_ci95_ns = {900, 920}};
+    r->has_generation = true;
+    r->generation = (prony_generation){.batch = 2,
+                                       .prompt_tokens = 8,
+                                       .new_tokens = 4,
+                                       .warmup_repetitions = 1,
+                                       .repetitions = 3,
+                                       .cache = "growing",
+                                       .convention = "past_0 -> present_0",
+                                       .prefill_tokens_per_second = 1e5,
+                                       .prefill_ci95 = {9e4, 1.1e5},
+                                       .decode_tokens_per_second = 2e3,
+                                       .decode_ci95 = {1.9e3, 2.1e3},
+                                       .ttft = times,
+                                       .step = times,
+                                       .step_growth_ns = 10,
+                                       .position_ns = positions,
+                                       .position_count = 3,
+                                       .cache_tensors = 2,
+                                       .cache_bytes = 4096,
+                                       .cache_live_bytes = 2048,
+                                       .weight_bytes = 100000,
+                                       .bandwidth_share = 0.5,
+                                       .prefill_flops = 1000,
+                                       .decode_flops = 1100,
+                                       .computed_tokens = 1};
+}
+
 static void test_schema_and_documentation(void **state)
 {
     (void)state;
@@ -240,6 +280,7 @@ static void test_schema_and_documentation(void **state)
     r.roof.busy = true;
     add_subgraph(&r);
     add_ranks(&r);
+    add_generation(&r);
     sample_add_accuracy(&r);
     sample_add_tuning(&r);
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
