@@ -35,6 +35,7 @@ from .session import FreeDim, Model, Session, ValueInfo
 
 if TYPE_CHECKING:
     from ._frames import PackageMissing, Rows
+    from .generation import Generator
     from .judge import Advice, Check, Comparison, check, compare, evaluate, machine, recommend
     from .operators import Node, Registry, TensorInfo, builtin_operators
     from .profiling import Bench, bench, count_params, count_presets, estimate_ops, inspect, profile, trace_io_sizes
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 # Imported on first use: programs that only run models do not wait for the rest.
 _LATER = {
     "_frames": ("PackageMissing", "Rows"),
+    "generation": ("Generator",),
     "judge": ("Advice", "Check", "Comparison", "check", "compare", "evaluate", "machine", "recommend"),
     "operators": ("Node", "Registry", "TensorInfo", "builtin_operators"),
     "profiling": ("Bench", "bench", "count_params", "count_presets", "estimate_ops", "inspect", "profile", "trace_io_sizes"),
@@ -56,12 +58,12 @@ _LATER = {
 }
 
 __all__ = ["Advice", "Batcher", "Bench", "Busy", "Cancelled", "Check", "ClosedError", "Comparison", "Error", "FileError", "ForkError",
-           "FreeDim", "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "Monitor", "NeedsDimension", "Node",
-           "OutOfMemory", "OutOfRange", "PackageMissing", "Quantized", "Registry", "Report", "Rows", "Session", "ShapeMismatch",
-           "Study", "TensorInfo", "ThresholdMissed", "Unsupported", "ValueInfo", "VersionError", "__version__", "bench", "build",
-           "builtin_operators", "check", "compare", "count_params", "count_presets", "errors", "estimate_ops", "evaluate", "inspect",
-           "load_report", "load_study", "machine", "memory_in_use", "profile", "quantize", "recommend", "scale", "set_memory_limit",
-           "trace_io_sizes"]
+           "FreeDim", "Generator", "InternalError", "InvalidArgument", "InvalidModel", "LimitExceeded", "Model", "Monitor",
+           "NeedsDimension", "Node", "OutOfMemory", "OutOfRange", "PackageMissing", "Quantized", "Registry", "Report", "Rows", "Session",
+           "ShapeMismatch", "Study", "TensorInfo", "ThresholdMissed", "Unsupported", "ValueInfo", "VersionError", "__version__", "bench",
+           "build", "builtin_operators", "check", "compare", "count_params", "count_presets", "errors", "estimate_ops", "evaluate",
+           "inspect", "load_report", "load_study", "machine", "memory_in_use", "profile", "quantize", "recommend", "scale",
+           "set_memory_limit", "trace_io_sizes"]
 
 
 def build() -> dict[str, str]:

@@ -14,6 +14,7 @@ from .errors import ClosedError
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from .generation import Generator
     from .operators import Registry
     from .report import Report
     from .serving import Monitor
@@ -186,6 +187,15 @@ class Session(_prony.Session):
         from .serving import Monitor
 
         return Monitor(self, every, latency_above_ms, memory_above, on_sample, on_alert, keep)
+
+    def generator(self, prompt: Union[Sequence[int], Sequence[Sequence[int]], None] = None, *, new: Optional[int] = None,
+                  **options: Any) -> "Generator":
+        """Text generation with a decoder, as an iterator over the next ids; prony.Generator describes it.
+
+            for token in session.generator([1, 2, 3], new=20): ..."""
+        from .generation import Generator
+
+        return Generator(self, prompt, new=new, **options)
 
     def profile(self, inputs: Optional[Mapping[str, Any]] = None, **options: Any) -> "Report":
         """Runs repeatedly and reports. inputs: None takes those of the last run, or generated ones. options: those of prony.profile,

@@ -48,7 +48,8 @@ PyMODINIT_FUNC PyInit__prony(void)
     PyObject *module = PyModule_Create(&definition);
     if (!module || pyp_errors_setup() != 0 || pyp_add_operators(module) != 0 || pyp_add_model(module) != 0 ||
         pyp_add_session(module) != 0 || pyp_add_report(module) != 0 || pyp_add_study(module) != 0 ||
-        pyp_add_batcher(module) != 0 || PyModule_AddFunctions(module, pyp_judge_functions) != 0 ||
+        pyp_add_batcher(module) != 0 || pyp_add_generator(module) != 0 ||
+        PyModule_AddFunctions(module, pyp_judge_functions) != 0 ||
         PyModule_AddFunctions(module, pyp_data_functions) != 0 ||
         PyModule_AddFunctions(module, pyp_precision_functions) != 0 ||
         PyModule_AddStringConstant(module, "version", prony_version()) != 0)

@@ -140,6 +140,8 @@ typedef struct pyp_output {
     const void *address; /* where the last run left its elements */
 } pyp_output;
 
+typedef struct pyp_generator pyp_generator; /* py_generate.c */
+
 typedef struct pyp_session {
     PyObject_HEAD prony_session *session; /* NULL: closed */
     pyp_model *model;
@@ -150,6 +152,7 @@ typedef struct pyp_session {
     size_t input_count, output_count; /* inputs: those that must be given; optional ones stand behind them */
     size_t optional_count;
     PyObject *on_sample, *on_alert; /* callables of _monitor; may be NULL */
+    pyp_generator *generators;      /* over it */
     bool planned;                   /* outputs' types and shapes are those of the inputs as they are bound */
     uint32_t mark;
 } pyp_session;
@@ -159,6 +162,8 @@ int pyp_session_enter(pyp_session *session);
 void pyp_session_leave(pyp_session *session);
 /* Binds the inputs of a dict {name: array}; None: those that were bound before, the others generated from the seed. */
 int pyp_session_bind(pyp_session *session, PyObject *inputs, uint64_t seed);
+/* Binds the inputs that the dict names, and no others. */
+int pyp_session_bind_some(pyp_session *session, PyObject *inputs);
 /* ---- py_run.c: of a session that this thread has entered */
 
 /* Plans for the inputs as they are bound, and asks what outputs will be. */
@@ -172,6 +177,12 @@ bool pyp_same_shape(const prony_shape *a, const prony_shape *b);
 /* Session._monitor. */
 PyObject *pyp_session_monitor(pyp_session *self, PyObject *args);
 int pyp_add_batcher(PyObject *module);
+
+/* ---- py_generate.c ---- */
+
+/* Releases what the session's generators hold; the objects stay, and refuse every call. */
+void pyp_generators_let_go(pyp_session *session);
+int pyp_add_generator(PyObject *module);
 
 /* ---- py_data.c ---- */
 

@@ -106,6 +106,7 @@ static void py_session_let_go(pyp_session *self)
 {
     prony_session *session = self->session;
     bool ours = self->mark == pyp_process_mark();
+    if (session && ours) pyp_generators_let_go(self);
     self->session = NULL;
     if (session && ours) {
         Py_BEGIN_ALLOW_THREADS prony_session_release(session);
@@ -276,6 +277,20 @@ int pyp_session_bind(pyp_session *self, PyObject *inputs, uint64_t seed)
         if (!object && PyErr_Occurred()) return -1;
         if (!object && i < self->input_count) return wrong_names(self, inputs);
         if (!object && take_default(self, &self->inputs[i]) != 0) return -1;
+        if (!object) continue;
+        if (py_session_bind_input(self, &self->inputs[i], object) != 0) return -1;
+        known++;
+    }
+    return PyDict_Size(inputs) == known ? 0 : wrong_names(self, inputs);
+}
+
+int pyp_session_bind_some(pyp_session *self, PyObject *inputs)
+{
+    Py_ssize_t known = 0;
+    if (!PyDict_Check(inputs)) return pyp_wrong_type("inputs", "a dict {name: array}", inputs), -1;
+    for (size_t i = 0; i < self->input_count + self->optional_count; i++) {
+        PyObject *object = PyDict_GetItemWithError(inputs, self->inputs[i].name);
+        if (!object && PyErr_Occurred()) return -1;
         if (!object) continue;
         if (py_session_bind_input(self, &self->inputs[i], object) != 0) return -1;
         known++;

@@ -1,0 +1,273 @@
+/* prony._prony.Generator: text generation over a session. The session knows its generators, since closing it releases them
+ * first; a generator holds a reference to its session. Every call takes the session's lock. */
+#include "py_prony.h"
+
+#include "prony_generate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct pyp_generator {
+    PyObject_HEAD prony_generator *generator; /* NULL: the session was closed */
+    pyp_session *session;
+    pyp_generator *next; /* of the session */
+};
+
+/* Integers of a Python sequence; NULL with an exception, or *count 0 without one. */
+static int64_t *py_generate_ids(PyObject *sequence, size_t *count)
+{
+    const Py_ssize_t length = PySequence_Size(sequence);
+    if (length < 0) return NULL;
+    int64_t *ids = malloc(((size_t)length + 1) * sizeof *ids);
+    if (!ids) return PyErr_NoMemory(), NULL;
+    for (Py_ssize_t k = 0; k < length; k++) {
+        PyObject *item = PySequence_GetItem(sequence, k), *number = item ? PyNumber_Index(item) : NULL;
+        ids[k] = number ? PyLong_AsLongLong(number) : -1;
+        Py_XDECREF(item);
+        Py_XDECREF(number);
+        if (PyErr_Occurred()) return free(ids), NULL;
+    }
+    *count = (size_t)length;
+    return ids;
+}
+
+/* ---- life ---- */
+
+static int generate_options(prony_generator_options *out, PyObject *dict, int64_t **stops)
+{
+    prony_sampling *s = &out->sampling;
+    int64_t seed = 0;
+    PyObject *given = PyDict_GetItemString(dict, "stop_ids");
+    if (pyp_get_int(dict, "batch", &out->batch) != 0 || pyp_get_int(dict, "max_length", &out->max_length) != 0 ||
+        pyp_get_double(dict, "temperature", &s->temperature) != 0 || pyp_get_int(dict, "top_k", &s->top_k) != 0 ||
+        pyp_get_double(dict, "top_p", &s->top_p) != 0 || pyp_get_double(dict, "min_p", &s->min_p) != 0 ||
+        pyp_get_double(dict, "repetition_penalty", &s->repetition_penalty) != 0 ||
+        pyp_get_int(dict, "seed", &seed) != 0 || pyp_get_text(dict, "input_ids", &out->input_ids) != 0 ||
+        pyp_get_text(dict, "attention_mask", &out->attention_mask) != 0 ||
+        pyp_get_text(dict, "position_ids", &out->position_ids) != 0 || pyp_get_text(dict, "logits", &out->logits) != 0)
+        return -1;
+    s->seed = (uint64_t)seed;
+    if (!given || given == Py_None) return 0;
+    *stops = py_generate_ids(given, &out->stop_count);
+    out->stop_ids = *stops;
+    return *stops ? 0 : -1;
+}
+
+/* The session's inputs and outputs are the generator's until a run binds others. */
+static void generate_took_inputs(pyp_session *session)
+{
+    for (size_t i = 0; i < session->input_count + session->optional_count; i++) session->inputs[i].bound = false;
+    session->planned = false;
+}
+
+static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *session, *dict;
+    prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT;
+    prony_error error = PYP_ERROR_INIT;
+    int64_t *stops = NULL;
+    (void)keywords;
+    if (!PyArg_ParseTuple(args, "O!O!", pyp_session_type, &session, &PyDict_Type, &dict)) return NULL;
+    allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    pyp_generator *self = (pyp_generator *)make(type, 0);
+    if (!self) return NULL;
+    Py_INCREF(session);
+    self->session = (pyp_session *)session;
+    prony_status status = PRONY_INTERNAL;
+    if (generate_options(&options, dict, &stops) == 0 && pyp_session_enter(self->session) == 0) {
+        status = prony_generator_create(&self->generator, self->session->session, &options, &error);
+        PyObject *inputs = PyDict_GetItemString(dict, "inputs");
+        if (status != PRONY_OK) {
+            pyp_fail(&error, NULL);
+        } else if (inputs && inputs != Py_None && pyp_session_bind_some(self->session, inputs) != 0) {
+            prony_generator_release(self->generator);
+            self->generator = NULL;
+            status = PRONY_INVALID_ARGUMENT;
+        } else {
+            self->next = self->session->generators;
+            self->session->generators = self;
+        }
+        pyp_session_leave(self->session);
+    }
+    free(stops);
+    if (status != PRONY_OK) Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+void pyp_generators_let_go(pyp_session *session)
+{
+    while (session->generators) {
+        pyp_generator *first = session->generators;
+        session->generators = first->next;
+        prony_generator_release(first->generator);
+        first->generator = NULL;
+    }
+}
+
+static void generator_dealloc(PyObject *object)
+{
+    pyp_generator *self = (pyp_generator *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    if (self->generator && pyp_session_enter(self->session) != 0) {
+        PyErr_Clear(); /* its process was forked: nothing of it may be released here */
+    } else if (self->generator) {
+        pyp_generator **at = &self->session->generators;
+        while (*at && *at != self) at = &(*at)->next;
+        if (*at) *at = self->next;
+        prony_generator_release(self->generator);
+        pyp_session_leave(self->session);
+    }
+    Py_XDECREF((PyObject *)self->session);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+/* ---- calls ---- */
+
+/* Takes the lock of a session that is open. */
+static int generate_enter(pyp_generator *self)
+{
+    if (pyp_session_enter(self->session) != 0) return -1;
+    generate_took_inputs(self->session);
+    return 0;
+}
+
+static int generate_leave(pyp_generator *self, prony_status status, const prony_error *error, bool interrupted)
+{
+    if (interrupted && PyErr_CheckSignals() != 0)
+        status = PRONY_CANCELLED; /* Python's exception is set */
+    else if (status != PRONY_OK)
+        pyp_fail(error, self->session->model->registry);
+    pyp_session_leave(self->session);
+    return status == PRONY_OK ? 0 : -1;
+}
+
+/* A list of sequences of ids. */
+static PyObject *generator_prompt(pyp_generator *self, PyObject *args)
+{
+    PyObject *list;
+    prony_error error = PYP_ERROR_INIT;
+    prony_generator_info info;
+    if (!PyArg_ParseTuple(args, "O!", &PyList_Type, &list) || generate_enter(self) != 0) return NULL;
+    prony_generator_get_info(self->generator, &info);
+    size_t total = 0, *lengths = calloc((size_t)info.batch, sizeof *lengths);
+    int64_t *ids = NULL;
+    bool ok = lengths && PyList_Size(list) == info.batch;
+    if (lengths && !ok)
+        PyErr_Format(PyExc_ValueError, "%zd prompts for %lld sequences", PyList_Size(list), (long long)info.batch);
+    for (Py_ssize_t b = 0; ok && b < info.batch; b++) {
+        int64_t *some = py_generate_ids(PyList_GetItem(list, b), &lengths[b]);
+        int64_t *grown = some ? realloc(ids, (total + lengths[b] + 1) * sizeof *ids) : NULL;
+        if (some && !grown) PyErr_NoMemory();
+        ok = grown != NULL;
+        if (ok) {
+            ids = grown;
+            memcpy(ids + total, some, lengths[b] * sizeof *ids);
+            total += lengths[b];
+        }
+        free(some);
+    }
+    int result = -1;
+    if (!ok) {
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        pyp_session_leave(self->session);
+    } else {
+        prony_status status;
+        pyp_guard guard;
+        pyp_guard_begin(&guard, &self->session->session, 1);
+        Py_BEGIN_ALLOW_THREADS status = prony_generator_prompt(self->generator, ids, lengths, &error);
+        Py_END_ALLOW_THREADS result = generate_leave(self, status, &error, pyp_guard_end(&guard));
+    }
+    free(ids);
+    free(lengths);
+    if (result != 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *generator_next(pyp_generator *self, PyObject *unused)
+{
+    prony_error error = PYP_ERROR_INIT;
+    prony_generator_info info;
+    prony_status status;
+    pyp_guard guard;
+    bool done = false;
+    (void)unused;
+    if (generate_enter(self) != 0) return NULL;
+    prony_generator_get_info(self->generator, &info);
+    int64_t *ids = calloc((size_t)info.batch, sizeof *ids);
+    if (!ids) return pyp_session_leave(self->session), PyErr_NoMemory();
+    pyp_guard_begin(&guard, &self->session->session, 1);
+    Py_BEGIN_ALLOW_THREADS status = prony_generator_next(self->generator, ids, &done, &error);
+    Py_END_ALLOW_THREADS const int result = generate_leave(self, status, &error, pyp_guard_end(&guard));
+    PyObject *list = result == 0 ? PyList_New((Py_ssize_t)info.batch) : NULL;
+    for (Py_ssize_t b = 0; list && b < info.batch; b++) {
+        PyObject *id = PyLong_FromLongLong(ids[b]);
+        if (!id || PyList_SetItem(list, b, id) != 0) Py_CLEAR(list);
+    }
+    free(ids);
+    return list ? Py_BuildValue("(NN)", list, PyBool_FromLong(done)) : NULL;
+}
+
+static PyObject *generator_rewind(pyp_generator *self, PyObject *args)
+{
+    long long length;
+    prony_error error = PYP_ERROR_INIT;
+    if (!PyArg_ParseTuple(args, "L", &length) || generate_enter(self) != 0) return NULL;
+    const prony_status status = prony_generator_rewind(self->generator, length, &error);
+    if (generate_leave(self, status, &error, false) != 0) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *generator_logits(pyp_generator *self, PyObject *args)
+{
+    long long sequence = 0;
+    size_t count;
+    if (!PyArg_ParseTuple(args, "|L", &sequence) || generate_enter(self) != 0) return NULL;
+    const float *data = prony_generator_logits(self->generator, sequence, &count);
+    const prony_value value = {.dtype = PRONY_FLOAT32, .shape = {1, {(int64_t)count}}, .data = (void *)(uintptr_t)data};
+    PyObject *array = data ? pyp_value_to(&value) : Py_None;
+    if (!data) Py_INCREF(Py_None);
+    pyp_session_leave(self->session);
+    return array;
+}
+
+static PyObject *generator_info(pyp_generator *self, PyObject *unused)
+{
+    static const char *const kinds[] = {"none", "growing", "shared"};
+    prony_generator_info i;
+    (void)unused;
+    if (generate_enter(self) != 0) return NULL;
+    prony_generator_get_info(self->generator, &i);
+    PyObject *dict =
+        Py_BuildValue("{ss ss sL sL sL sL sL sK sK sK sK sL}", "cache", kinds[i.kind], "convention", i.convention,
+                      "batch", (long long)i.batch, "max_length", (long long)i.max_length, "length", (long long)i.length,
+                      "computed", (long long)i.computed, "vocabulary", (long long)i.vocabulary, "cache_tensors",
+                      (unsigned long long)i.cache_count, "cache_bytes", (unsigned long long)i.cache_bytes,
+                      "cache_live_bytes", (unsigned long long)i.cache_live_bytes, "cache_copied_bytes",
+                      (unsigned long long)i.cache_copied_bytes, "last_run_ns", (long long)i.last_run_ns);
+    pyp_session_leave(self->session);
+    return dict;
+}
+
+// clang-format off
+static PyMethodDef generator_methods[] = {
+    METHOD("_prompt", generator_prompt, METH_VARARGS, "_prompt(sequences)\n--\n\nAppends ids to every sequence, a list for each, and computes them."),
+    METHOD("_next", generator_next, METH_NOARGS, "_next()\n--\n\n(ids, done): the next id of every sequence, and whether all have ended."),
+    METHOD("rewind", generator_rewind, METH_VARARGS, "rewind(length)\n--\n\nKeeps the first `length` tokens of the longest sequence; 0: none."),
+    METHOD("logits", generator_logits, METH_VARARGS, "logits(sequence=0)\n--\n\nfloat32 logits for the next id; None: nothing is computed."),
+    METHOD("_info", generator_info, METH_NOARGS, "_info()\n--\n\nFigures, as of the last call."),
+    {NULL, NULL, 0, NULL}};
+// clang-format on
+static PyType_Slot generator_slots[] = {{Py_tp_new, (void *)(uintptr_t)generator_new},
+                                        {Py_tp_methods, generator_methods},
+                                        {Py_tp_dealloc, (void *)(uintptr_t)generator_dealloc},
+                                        {Py_tp_doc, (void *)(uintptr_t)"Text generation over a session."},
+                                        {0, NULL}};
+static PyType_Spec generator_spec = {"prony._prony.Generator", sizeof(pyp_generator), 0,
+                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, generator_slots};
+
+int pyp_add_generator(PyObject *module)
+{
+    return pyp_add_type(module, &generator_spec, "Generator") ? 0 : -1;
+}
