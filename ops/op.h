@@ -321,6 +321,9 @@ typedef struct prn_op {
     /* The codes that an input holds as a weight; inputs have their shapes, data may be missing. [NULL] no input is
      * packed */
     prn_packed_qint8 (*packed_codes)(const prony_context *context, size_t input);
+    /* Outputs 1 and 2 may have the bytes of inputs cache_input and cache_input + 1, of the same shape: kernels then write
+     * new rows only. [0] they may not */
+    size_t cache_input;
 } prn_op;
 
 static inline const char *prn_op_domain(const prn_op *op)

@@ -296,10 +296,13 @@ static prony_status feed_grow(prony_generator *g, prony_error *error)
 /* What a run left behind: caches that it wrote anew take turns; rows of earlier columns that it copied. */
 static void feed_turn_caches(prony_generator *g, int64_t first)
 {
+    const prn_plan *plan = g->session->current->plan;
     g->copied_bytes = 0;
     for (size_t k = 0; k < g->cache_count; k++) {
         prn_generator_cache *cache = &g->caches[k];
         if (cache->cross || cache->spread) continue;
+        const bool updated = plan->values[plan->outputs[cache->output]]->value.data == cache->rows[cache->current];
+        if (g->kind == PRONY_CACHE_SHARED && updated) continue;
         g->copied_bytes += cache->outer * cache->row_bytes * (uint64_t)feed_rows(g, first);
         if (g->kind == PRONY_CACHE_GROWING && first > 0) cache->current = !cache->current;
     }

@@ -2,8 +2,9 @@
  *
  * A tensor of numbers that is aligned for its elements is read in place. An output is written in place if it is the
  * only graph output in a buffer of the arena and fills it. It is copied after the run if it is a view of an input or
- * constant, shares bytes with another output, gets its shape in the run, or is bound onto bytes of an input. Two
- * outputs never share bytes. */
+ * constant, shares bytes with another output, gets its shape in the run, or is bound onto bytes of an input. An operator
+ * that updates a cache (prn_op.cache_input) writes its present rows to the bytes of the past ones, if both are bound to
+ * them. Two outputs never share bytes. */
 #include "engine/session/session.h"
 
 #include "base/memory/alloc.h"
@@ -140,6 +141,32 @@ static uint32_t own_root(const prn_plan *plan, size_t outputs, size_t k)
     return whole ? root : PRN_NO_VALUE;
 }
 
+/* true: the operator that makes output k updates a cache, and reads the bound bytes as its past rows; nothing reads them
+ * later. Inputs point at their bytes already. */
+static bool user_buffers_update_cache(const prony_session *session, const prn_plan *plan, size_t k)
+{
+    const uint32_t output = plan->outputs[k];
+    const prn_plan_value *made = plan->values[output];
+    void *bytes = session->outputs[k].user_bytes;
+    if (plan->workers > 1 || made->defined == PRN_NO_STEP || made->defined >= plan->step_count) return false;
+    const prn_step *step = plan->steps[made->defined];
+    const size_t first = step->node->binding.op ? step->node->binding.op->cache_input : 0;
+    for (uint32_t o = 1; first && o <= 2 && o < step->node->output_count; o++) {
+        const uint32_t i = (uint32_t)first + o - 1;
+        if (step->outputs[o] != output || i >= step->node->input_count || step->inputs[i] == PRN_NO_VALUE) continue;
+        const prn_plan_value *past = plan->values[step->inputs[i]];
+        size_t others = 0;
+        for (size_t n = 0; n < session->input_count + session->optional_count; n++) {
+            const prn_session_input *input = &session->inputs[n];
+            others +=
+                input->user_bytes && overlap(bytes, made->bytes, input->user_bytes, prn_value_bytes(&input->value));
+        }
+        return past->input && past->value.data == bytes && past->bytes == made->bytes &&
+               past->last_use == made->defined && others == 1;
+    }
+    return false;
+}
+
 void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached)
 {
     const size_t count = session->outputs ? cached->program->output_count : 0;
@@ -151,7 +178,8 @@ void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached)
         if (!output->user_bytes || output->bytes < value->bytes ||
             !user_buffers_aligned(output->user_bytes, value->value.dtype))
             continue;
-        if (is_on_an_input(session, output->user_bytes, value->bytes)) continue; /* steps may still read these bytes */
+        if (is_on_an_input(session, output->user_bytes, value->bytes) && !user_buffers_update_cache(session, plan, k))
+            continue; /* steps may still read these bytes */
         uint32_t root = own_root(plan, count, k);
         if (root != PRN_NO_VALUE) plan->values[root]->user_bytes = output->user_bytes;
     }

@@ -2,7 +2,8 @@
  * holds, with rotary position embedding of queries and new keys.
  *
  * New keys and values are laid behind the past ones in the present outputs (or in scratch, where they are not wanted or
- * of another type than is computed in), rows beyond a sequence's length are zeros. The kernels compute in float32, the
+ * of another type than is computed in), rows beyond a sequence's length are zeros. Present outputs that are bound to the
+ * bytes of the past ones get the new rows only, and keep what lies beyond. The kernels compute in float32, the
  * reference in float64. Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an
  * order that shapes alone decide. */
 #include "ops/attention/group_query.h"
@@ -136,7 +137,7 @@ static void lay_cache_rows(void *argument, int64_t begin, int64_t end)
         char *work = cache->work ? cache->work + (size_t)i * work_bytes : present;
         if (t < past) {
             const char *from = (const char *)cache->past->data + (size_t)(item * g->past + t) * bytes;
-            if (present) memcpy(present, from, bytes);
+            if (present && present != from) memcpy(present, from, bytes);
             if (work != present) prn_convert(work, job->work, from, type, g->depth);
         } else if (t < past + g->rows) {
             group_query_load_row(job, cache->fresh, b, t - past, item % g->key_heads, work);
@@ -146,6 +147,20 @@ static void lay_cache_rows(void *argument, int64_t begin, int64_t end)
             memset(work, 0, work_bytes);
             if (present) memset(present, 0, bytes);
         }
+    }
+}
+
+/* The new rows alone, in a cache whose past and present rows are the same bytes. */
+static void lay_new_rows(void *argument, int64_t begin, int64_t end)
+{
+    const cache_job *cache = argument;
+    const prn_gqa *g = &cache->job->g;
+    const size_t bytes = prony_dtype_bytes(cache->job->work, g->depth);
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
+        const int64_t s = i % g->rows, item = i / g->rows, b = item / g->key_heads, past = prn_gqa_past(g, b);
+        char *row = (char *)cache->present->data + (size_t)(item * g->present + past + s) * bytes;
+        group_query_load_row(cache->job, cache->fresh, b, s, item % g->key_heads, row);
+        if (cache->turned) group_query_rotate(cache->job, row, prn_gqa_position(g, b, s));
     }
 }
 
@@ -394,7 +409,12 @@ static const char *group_query_lay_cache(gqa_job *job, const prn_gqa_rows *fresh
                        .present = prn_output(g->context, output),
                        .work = work,
                        .turned = g->half > 0 && output == PRESENT_KEY};
-    prn_parallel_items(g->context->threads, rows, 8 * rows * g->depth, lay_cache_rows, &cache);
+    const bool in_place = cache.past && cache.present && cache.past->data == cache.present->data;
+    const int64_t fresh_rows = g->batch * g->key_heads * g->rows;
+    if (in_place && !work)
+        prn_parallel_items(g->context->threads, fresh_rows, 8 * fresh_rows * g->depth, lay_new_rows, &cache);
+    else
+        prn_parallel_items(g->context->threads, rows, 8 * rows * g->depth, lay_cache_rows, &cache);
     return work ? work : cache.present->data;
 }
 
@@ -488,7 +508,7 @@ static const prn_kernel kernels[] = {{.name = "group_query_native",
 // clang-format off
 const prn_op prn_ops_group_query[] = {
     {.name = "GroupQueryAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
-     .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0x3e0, .params = params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
+     .flags = PRN_OP_BY_VALUE, .cache_input = PRN_GQA_PAST_KEY, .non_weight_inputs = 0x3e0, .params = params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
      .infer = group_query_infer, .cost = group_query_cost, .kernels = kernels,
      .cost_text = "MACs M = B H S T 2D over the T keys of the longest sequence; FLOPs 2M, + 6 per score - 2 per row (softmax), + 1 with "
                   "bias, + 3 with softcap, + 3 per element turned; special 2 per score, + 2 with softcap"},

@@ -341,6 +341,31 @@ static void test_figures(void **state)
     end(&g);
 }
 
+/* Rows of earlier tokens that a step copies: none where Attention or GroupQueryAttention appends to the cache. */
+static void test_copied_bytes(void **state)
+{
+    (void)state;
+    const decoder_style styles[] = {optimum,
+                                    {.cache = GROUPED,
+                                     .past = {"past_key_values.0.key", "past_key_values.0.value"},
+                                     .present = {"present.0.key", "present.0.value"}},
+                                    {.cache = PACKED, .past = {"past_0"}, .present = {"present_0"}}};
+    const uint64_t wanted[] = {0, 0, 2 * WIDTH * sizeof(float) * 6};
+    for (size_t k = 0; k < 3; k++) {
+        generation g;
+        prony_generator_info info;
+        int64_t ids[3];
+        const size_t count = 5;
+        begin(&g, &styles[k], NULL);
+        prompt(&g, words, &count);
+        next(&g, ids, 3, 1);
+        prony_generator_get_info(g.generator, &info);
+        assert_int_equal(info.cache_copied_bytes, wanted[k]);
+        assert_int_equal(info.cache_bytes, 2 * WIDTH * sizeof(float) * POSITIONS * (wanted[k] ? 2 : 1));
+        end(&g);
+    }
+}
+
 static void test_steps_bind_and_plan_once(void **state)
 {
     (void)state;
@@ -705,6 +730,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conventions_give_the_ids_of_the_model_without_cache),
         cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_copied_bytes),
         cmocka_unit_test(test_steps_bind_and_plan_once),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_rewind),
