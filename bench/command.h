@@ -126,7 +126,7 @@ typedef struct file_options {
     size_t export_count;
     const char *data_folder, *ort_lib;
     const char *repeat; /* a study */
-    bool resume, overwrite;
+    bool resume, overwrite, join;
 } file_options;
 
 typedef struct verdict_options {

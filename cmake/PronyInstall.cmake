@@ -8,6 +8,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} 
 file(GLOB prn_schemas CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/schemas/*.schema.json)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/valgrind.supp DESTINATION ${CMAKE_INSTALL_DATADIR}/prony)
 install(FILES ${prn_schemas} DESTINATION ${CMAKE_INSTALL_DATADIR}/prony/schemas)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/plots ${PROJECT_SOURCE_DIR}/share/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/prony)
 if(TARGET prony_command)
   install(TARGETS prony_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

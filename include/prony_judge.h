@@ -430,6 +430,15 @@ PRONY_API PRONY_MUST_USE prony_status prony_study_write(const prony_study *study
 PRONY_API PRONY_MUST_USE prony_status prony_study_save(const prony_study *study, prony_format format,
                                                        const prony_write_options *options, const char *path,
                                                        prony_error *error);
+/* Studies side by side, each analysed. The first one is the baseline, with which every other one is compared by the
+ * configurations that both have; their plans may differ. `names` label the studies. PRONY_FORMAT_TEXT, JSON
+ * ("prony.studies/1"), CSV (a row a result), HTML or SVG (options->chart: "throughput" or "speedup"). */
+PRONY_API PRONY_MUST_USE prony_status prony_studies_write(prony_study *const *studies, const char *const *names,
+                                                          size_t count, prony_format format,
+                                                          const prony_write_options *options, prony_write_fn write,
+                                                          void *user, prony_error *error);
+/* Configurations that differ from the study with which this one was compared last. */
+PRONY_API size_t prony_study_differences(const prony_study *study);
 /* Charts that prony_study_write draws as SVG, ending with NULL. Static. */
 PRONY_API const char *const *prony_study_chart_names(void);
 

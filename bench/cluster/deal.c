@@ -1,5 +1,5 @@
 /* Which commands deal work to ranks, and their usage. deal_eval.c and deal_load.c do the work. */
-#include "bench/cluster/deal_parts.h"
+#include "bench/cluster/deal.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* prony-mpi bench --scenario offline: every rank issues its own load, all from one moment, and rank 0 computes the
  * figures of all queries together. Times of a rank count from the moment at which it left the barrier, so no clocks are
  * compared. */
-#include "bench/cluster/deal_parts.h"
+#include "bench/cluster/deal.h"
 
 #include "bench/load/load.h"
 #include "bench/process/interrupt.h"

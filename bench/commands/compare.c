@@ -1,4 +1,5 @@
 /* prony compare A B: compares two reports, or two models measured interleaved in this process. A is the baseline. */
+#include "bench/commands/studies.h"
 #include "bench/session/accuracy.h"
 #include "bench/session/document.h"
 #include "bench/session/judge.h"
@@ -48,8 +49,19 @@ static int compare_command_compare(const options *o, const target *first, const 
     return code;
 }
 
+static int compare_studies(const options *o)
+{
+    size_t different;
+    for (size_t i = 0; i < 2; i++)
+        if (!is_study_file(o->arguments[i]))
+            return fail(o, "'%s' is a study, but '%s' is not", o->arguments[!i], o->arguments[i]), EXIT_USAGE;
+    const int code = show_studies(o, &different);
+    return code == EXIT_DONE && different ? EXIT_VERDICT : code;
+}
+
 int command_compare(const options *o)
 {
+    if (is_study_file(o->arguments[0]) || is_study_file(o->arguments[1])) return compare_studies(o);
     target first = {0}, second = {0};
     target *const both[] = {&first, &second};
     int code = refuse_run_options(o, 2);

@@ -1,6 +1,7 @@
 /* prony scale MODEL: measures a study block by block on this machine. prony scale STUDY shows a finished one. */
 #include "bench/process/interrupt.h"
 #include "bench/commands/scale.h"
+#include "bench/commands/studies.h"
 #include "bench/options/option_table.h"
 #include "bench/session/judge.h"
 
@@ -98,9 +99,19 @@ static int scale_model(const options *o)
     return code;
 }
 
+static int join_studies(const options *o)
+{
+    size_t different;
+    if (o->argument_count == 0) return usage(o, "--join needs studies: prony scale --join a.json b.json");
+    if (o->files.resume || o->files.repeat) return usage(o, "--join measures nothing: no --resume and no --repeat");
+    return show_studies(o, &different);
+}
+
 int command_scale(const options *o)
 {
     char *path = NULL;
+    if (o->files.join) return join_studies(o);
+    if (o->argument_count > 1) return usage(o, "'%s' is one argument too many", o->arguments[1]);
     if (o->argument_count == 1 && is_report_file(o->arguments[0])) return show_file(o);
     if (o->argument_count == 1) return scale_model(o);
     int code = find_model(o, &path);

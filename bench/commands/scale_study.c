@@ -321,6 +321,8 @@ static int find_ranges_once(const options *o, prony_model *model)
 
 int scale_check(const options *o)
 {
+    if (o->files.join) return fail(o, "--join measures nothing; run it with prony: prony scale --join"), EXIT_USAGE;
+    if (o->argument_count > 1) return fail(o, "'%s' is one argument too many", o->arguments[1]), EXIT_USAGE;
     if (o->files.resume && o->files.repeat) return fail(o, "--resume and --repeat cannot be combined"), EXIT_USAGE;
     if (o->measuring.replicas.count && o->measuring.runs) {
         fail(

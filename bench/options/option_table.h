@@ -31,7 +31,7 @@ typedef enum command_id {
     COMMAND_COUNT
 } command_id;
 
-enum { COMMAND_EXAMPLES = 3 };
+enum { COMMAND_EXAMPLES = 4 };
 
 typedef struct command_row {
     const char *name, *arguments, *summary;

@@ -286,6 +286,13 @@ PRN_MUST_USE prony_status prn_study_compare_nodes(prony_study *s, prony_error *e
 PRN_MUST_USE prony_status prn_study_pair_rounds(prony_study *s, size_t node, size_t base, size_t of, prn_processes *out,
                                                 bool *paired, prony_error *error);
 
+/* study_quality.c */
+/* The configuration of `s` that is the same as `configuration` of `of`; PRONY_NO_INDEX: it has none. */
+size_t prn_study_match(const prony_study *s, const prony_study *of, size_t configuration);
+/* As prony_study_compare, of studies with any plans: configurations that both have are compared. */
+PRN_MUST_USE prony_status prn_study_compare_any(prony_study *s, const prony_study *earlier, size_t *different,
+                                                prony_error *error);
+
 /* study_scaling.c, study_quality.c: parts of prony_study_analyse. */
 prony_status prn_study_fit_laws(prony_study *study, prony_error *error);
 prony_status prn_study_find_losses(prony_study *study, prony_error *error);

@@ -238,6 +238,10 @@ static prony_status compare_manifests(prony_study *s, const prony_study *earlier
     const char **out = prn_bump_alloc(&s->results_pool, 32, sizeof *out);
     if (!out) return prn_no_memory(error);
     s->manifest_differences = out;
+    differ(s, out, "model", prn_report_title(s->manifest), prn_report_title(earlier->manifest));
+    differ(s, out, "SHA-256 of the model", s->manifest->model.sha256, earlier->manifest->model.sha256);
+    if (s->weak != earlier->weak)
+        differ(s, out, "scaling", s->weak ? "weak" : "strong", earlier->weak ? "weak" : "strong");
     differ(s, out, "host", m->host_name, n->host_name);
     differ_number(s, out, "nodes", (double)prn_study_node_total(s), (double)prn_study_node_total(earlier));
     differ(s, out, "processor", m->cpu_model, n->cpu_model);
@@ -268,6 +272,18 @@ static size_t disturbed_of(const prony_study *s, size_t configuration)
     return count;
 }
 
+size_t prn_study_match(const prony_study *s, const prony_study *of, size_t configuration)
+{
+    const prn_study_configuration *c = &of->configurations[configuration];
+    for (size_t i = 0; i < s->configuration_count; i++) {
+        const prn_study_configuration *o = &s->configurations[i];
+        if (o->intra_op == c->intra_op && o->inter_op == c->inter_op && o->again == c->again && o->batch == c->batch &&
+            prn_study_replicas(o) == prn_study_replicas(c) && strcmp(o->precision, c->precision) == 0)
+            return i;
+    }
+    return PRONY_NO_INDEX;
+}
+
 /* Tests one configuration of two studies. A verdict that is not "same" names a possible cause. */
 static prony_status compare_configuration(prony_study *s, const prony_study *earlier, size_t i, double noise,
                                           prony_error *error)
@@ -283,12 +299,14 @@ static prony_status compare_configuration(prony_study *s, const prony_study *ear
                                 .within = NAN,
                                 .verdict = "cannot tell",
                                 .why = "not measured in both"};
-    PRN_TRY(pair_sets(s, earlier, i, s, i, &first, &second, error));
+    const size_t then = prn_study_match(earlier, s, i);
+    if (then == PRONY_NO_INDEX) return PRONY_OK;
+    PRN_TRY(pair_sets(s, earlier, then, s, i, &first, &second, error));
     if (first.count == 0 || second.count == 0) return PRONY_OK;
     PRN_TRY(prn_process_compare(&test, first, second, noise, PRN_STUDY_EQUAL, error));
     double median, interval[2];
     prn_processes times;
-    PRN_TRY(prn_study_medians(s, earlier, PRN_STUDY_ALL_NODES, i, &times, error));
+    PRN_TRY(prn_study_medians(s, earlier, PRN_STUDY_ALL_NODES, then, &times, error));
     PRN_TRY(prn_process_interval(&median, interval, times, NULL, error));
     d->earlier_ns = median;
     d->ratio = test.ratio;
@@ -297,7 +315,7 @@ static prony_status compare_configuration(prony_study *s, const prony_study *ear
     d->verdict = sameness(test.verdict);
     double within = fmax(test.interval90[1], 1 / test.interval90[0]) - 1;
     if (test.interval90[0] > 0 && isfinite(within)) d->within = within;
-    size_t now = disturbed_of(s, i), before = disturbed_of(earlier, i);
+    size_t now = disturbed_of(s, i), before = disturbed_of(earlier, then);
     bool disturbed = now * 4 > second.count || before * 4 > first.count;
     d->why = test.verdict == PRN_SAME ? ""
              : disturbed              ? "blocks were disturbed"
@@ -319,6 +337,11 @@ prony_status prony_study_compare(prony_study *s, const prony_study *earlier, siz
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "the studies have %zu and %zu configurations: their plans differ", s->configuration_count,
                         earlier->configuration_count);
+    return prn_study_compare_any(s, earlier, different, error);
+}
+
+prony_status prn_study_compare_any(prony_study *s, const prony_study *earlier, size_t *different, prony_error *error)
+{
     s->difference_count = s->manifest_difference_count = 0;
     s->differences = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->differences);
     if (!s->differences) return prn_no_memory(error);
