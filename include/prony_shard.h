@@ -126,6 +126,28 @@ PRONY_API PRONY_MUST_USE prony_status prony_report_join_stages(prony_report *int
                                                                const int64_t *samples_ns, size_t sample_count,
                                                                const prony_value *const *outputs, size_t output_count,
                                                                prony_error *error);
+/* The messages of one tensor between two ranks, of a run. `kind`: "send" (from the handing over until the message has
+ * left) or "receive" (from the message's arrival until its bytes are there). */
+typedef struct prony_transfer_row {
+    uint32_t rank, peer;
+    const char *kind, *tensor;
+    uint64_t messages, bytes;
+    int64_t time_ns; /* of all messages of a run, mean */
+} prony_transfer_row;
+
+/* A part of the last run, on rank 0's clock from the beginning of the run: "compute", "wait", "send" or "receive". */
+typedef struct prony_pipeline_event {
+    uint32_t rank, peer, micro_batch;
+    const char *kind, *tensor; /* tensor: NULL without a message */
+    int64_t start_ns, end_ns;
+} prony_pipeline_event;
+
+/* Adds messages and the last run's events to a joined report. Everything is copied. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_set_transfers(prony_report *report, const prony_transfer_row *rows,
+                                                                 size_t count, const prony_pipeline_event *events,
+                                                                 size_t event_count, prony_error *error);
+PRONY_API const prony_transfer_row *prony_report_transfers(const prony_report *report, size_t *count);
+PRONY_API const prony_pipeline_event *prony_report_pipeline_events(const prony_report *report, size_t *count);
 /* NULL: the report is of one process. */
 PRONY_API const prony_rank_row *prony_report_ranks(const prony_report *report, size_t *count);
 PRONY_API const prony_pipeline *prony_report_pipeline(const prony_report *report);

@@ -90,7 +90,9 @@ static void end_sent(pipeline *p)
         int done = 0;
         outgoing *s = &p->sending[i];
         if (MPI_Test(&s->request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && done) {
-            if (p->counts) p->sending_ns += prony_now_ns() - s->began_ns;
+            const int64_t now = prony_now_ns();
+            if (p->counts) p->sending_ns += now - s->began_ns;
+            pipeline_note(p, (pipeline_span){SPAN_SEND, s->to, s->tag, s->at, s->began_ns, now}, s->run, s->size);
             free(s->bytes);
         } else {
             p->sending[kept++] = *s;
@@ -126,12 +128,16 @@ static bool pipeline_advance(pipeline *p)
                 MPI_Get_count(&status, MPI_BYTE, &size) == MPI_SUCCESS &&
                 (in->bytes = malloc((size_t)size + 1)) != NULL) {
                 in->size = (size_t)size;
+                in->began_ns = prony_now_ns();
                 in->begun =
                     MPI_Irecv(in->bytes, size, MPI_BYTE, source, (int)i, p->tensors, &in->request) == MPI_SUCCESS;
             }
         }
         int done = 0;
-        if (in->begun && in->request != MPI_REQUEST_NULL) (void)MPI_Test(&in->request, &done, MPI_STATUS_IGNORE);
+        if (in->begun && in->request != MPI_REQUEST_NULL) {
+            (void)MPI_Test(&in->request, &done, MPI_STATUS_IGNORE);
+            in->ended_ns = prony_now_ns();
+        }
         all = all && in->begun && in->request == MPI_REQUEST_NULL;
     }
     return all;
@@ -227,7 +233,8 @@ static prony_status reserve(pipeline *p)
 static prony_status send_value(pipeline *p, const prony_value *value, const char *name, int to, int tag,
                                prony_error *error)
 {
-    outgoing s = {.began_ns = prony_now_ns()};
+    outgoing s = {
+        .began_ns = prony_now_ns(), .to = to, .tag = tag, .at = (int32_t)p->at, .run = p->counts ? p->run : 0};
     s.bytes = tensor_pack(value, &s.size);
     if (!s.bytes) return pipeline_refuse(error, name, "is not a tensor of numbers and cannot be sent");
     if (s.size > INT_MAX) {
@@ -283,8 +290,12 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     if (p->rank == 0 && p->at == 0) p->run_began_ns = prony_now_ns();
     p->computing_since_ns = prony_now_ns();
     if (p->bound) return PRONY_OK; /* a profile binds once before it plans */
+    if (p->at == 0) pipeline_begin_spans(p);
     if (p->rank == 0) status = send_inputs(p, error);
+    const int64_t waits_ns = prony_now_ns(), run = p->counts ? p->run : 0;
+    const int32_t at = (int32_t)p->at;
     if (status == PRONY_OK) status = pipeline_wait_until(p, pipeline_advance, "tensors", error);
+    pipeline_note(p, (pipeline_span){SPAN_WAIT, p->rank, 0, at, waits_ns, prony_now_ns()}, run, 0);
     for (size_t i = 0; status == PRONY_OK && i < row->input_count; i++) {
         const prony_shard_tensor *t = &row->inputs[i];
         incoming *in = &p->inputs[i];
@@ -297,6 +308,9 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
         status = prony_session_set_input(session, t->name, &value, error);
         if (is_local(p, t)) continue;
         if (p->counts) p->received_bytes += (int64_t)tensor_bytes(&value);
+        pipeline_note(p,
+                      (pipeline_span){SPAN_RECEIVE, pipeline_source_of(t), (int32_t)i, at, in->began_ns, in->ended_ns},
+                      run, in->size);
         free(in->bytes);
         *in = (incoming){.request = MPI_REQUEST_NULL};
     }
@@ -392,7 +406,12 @@ static prony_status send_end(pipeline *p, prony_error *error)
         free(bytes);
     }
     message_put_number(&m, -1);
-    outgoing s = {.bytes = m.data, .size = m.size, .began_ns = prony_now_ns()};
+    outgoing s = {.bytes = m.data,
+                  .size = m.size,
+                  .began_ns = prony_now_ns(),
+                  .tag = OUTPUTS_TAG,
+                  .at = (int32_t)p->micro_batches - 1,
+                  .run = p->counts ? p->run : 0};
     if (m.bad || m.size > INT_MAX) {
         message_free(&m);
         return pipeline_refuse(error, "outputs", "have 2 GiB or more, or memory is missing");
@@ -445,9 +464,12 @@ static bool all_ended(pipeline *p)
 
 static prony_status end_run(pipeline *p, prony_error *error)
 {
+    const int64_t waits_ns = prony_now_ns();
     p->at = 0;
     if (p->rank != 0) return send_end(p, error);
     const prony_status status = pipeline_wait_until(p, all_ended, "the end of the run", error);
+    pipeline_note(p, (pipeline_span){SPAN_WAIT, 0, 0, (int32_t)p->micro_batches - 1, waits_ns, prony_now_ns()},
+                  p->counts ? p->run : 0, 0);
     p->ended = 0;
     memset(p->has_ended, 0, sizeof p->has_ended);
     if (status == PRONY_OK && p->counts && p->sample_count < p->sample_capacity)
@@ -458,7 +480,10 @@ static prony_status end_run(pipeline *p, prony_error *error)
 prony_status pipeline_after(void *user, prony_session *session, prony_error *error)
 {
     pipeline *p = user;
-    if (p->counts) p->computing_ns += prony_now_ns() - p->computing_since_ns;
+    const int64_t now = prony_now_ns();
+    if (p->counts) p->computing_ns += now - p->computing_since_ns;
+    pipeline_note(p, (pipeline_span){SPAN_COMPUTE, p->rank, 0, (int32_t)p->at, p->computing_since_ns, now},
+                  p->counts ? p->run : 0, 0);
     p->bound = false;
     prony_status status = pipeline_wait_until(p, few_left, "messages to be taken", error);
     if (status == PRONY_OK) status = send_outputs(p, session, error);
@@ -466,14 +491,21 @@ prony_status pipeline_after(void *user, prony_session *session, prony_error *err
     return status;
 }
 
+prony_status pipeline_drain(pipeline *p, prony_error *error)
+{
+    return pipeline_wait_until(p, none_left, "messages to be taken", error);
+}
+
 void pipeline_end(pipeline *p)
 {
     prony_error error;
-    if (!p->lost) (void)pipeline_wait_until(p, none_left, "messages to be taken", &error);
+    if (!p->lost) (void)pipeline_drain(p, &error);
     for (size_t k = 0; p->outputs && k < p->model_outputs; k++) free_value(p->outputs[k]);
     /* Messages that are still being sent belong to MPI until the process ends. */
     if (!p->sending_count) free(p->sending);
     free(p->outputs);
     free(p->inputs);
     free(p->samples_ns);
+    free(p->spans);
+    free(p->totals);
 }

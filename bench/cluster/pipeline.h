@@ -8,11 +8,29 @@
 
 #include <mpi.h>
 
+/* What a rank did in the last measured run, by its own clock. `tag`: of the tensor, an input of the stage that reads it;
+ * OUTPUTS_TAG: the model's outputs. */
+typedef enum span_kind { SPAN_COMPUTE, SPAN_WAIT, SPAN_SEND, SPAN_RECEIVE } span_kind;
+enum { OUTPUTS_TAG = -1 };
+
+typedef struct pipeline_span {
+    int32_t kind, peer, tag, at; /* at: micro-batch */
+    int64_t start_ns, end_ns;
+} pipeline_span;
+
+/* Messages of one tensor, of all measured runs. */
+typedef struct pipeline_total {
+    int32_t kind, peer, tag, unused;
+    int64_t messages, bytes, time_ns;
+} pipeline_total;
+
 typedef struct outgoing {
     MPI_Request request;
     char *bytes;
     size_t size;
     int64_t began_ns;
+    int64_t run; /* 0: does not count */
+    int32_t to, tag, at;
 } outgoing;
 
 /* The message that brings an input of the stage. */
@@ -21,6 +39,7 @@ typedef struct incoming {
     char *bytes;
     size_t size;
     bool begun;
+    int64_t began_ns, ended_ns;
 } incoming;
 
 typedef struct pipeline {
@@ -41,6 +60,10 @@ typedef struct pipeline {
     size_t sample_count, sample_capacity, ended;
     int64_t sent_bytes, received_bytes, sending_ns, steps;
     int64_t computing_ns, computing_since_ns;
+    pipeline_span *spans;
+    pipeline_total *totals;
+    size_t span_count, total_count;
+    int64_t run, spans_from_ns;          /* the number of the last measured run; when it began */
     bool counts;                         /* runs that count have begun */
     bool bound;                          /* the tensors of the next micro-batch are */
     bool has_ended[1025];                /* rank 0: by rank, its part of the run */
@@ -57,6 +80,11 @@ typedef struct pipeline {
 /* Around one micro-batch: waits for its tensors and binds them; sends what others need. */
 prony_status pipeline_before(void *user, prony_session *session, prony_error *error);
 prony_status pipeline_after(void *user, prony_session *session, prony_error *error);
+/* Waits until everything is sent. */
+prony_status pipeline_drain(pipeline *p, prony_error *error);
+/* Notes what happened, while runs count. `bytes`: of a message. spans.c */
+void pipeline_note(pipeline *p, pipeline_span span, int64_t run, size_t bytes);
+void pipeline_begin_spans(pipeline *p);
 /* Waits until everything is sent, and gives all up. */
 void pipeline_end(pipeline *p);
 /* A value as a message and back; the caller frees it by free(). NULL: out of memory, or no tensor of numbers. */

@@ -13,9 +13,17 @@ typedef struct rank_figures {
     uint64_t arena_bytes, peak_rss_bytes;
 } rank_figures;
 
+/* Spans and totals of a rank, as they were sent. */
+typedef struct rank_spans {
+    pipeline_span *spans;
+    pipeline_total *totals;
+    size_t span_count, total_count;
+} rank_spans;
+
 typedef struct joining {
     prony_report **reports; /* [stages - 1] */
     rank_figures *figures;  /* [stages] */
+    rank_spans *spans;      /* [stages]; those of rank 0 are its own */
 } joining;
 
 static joining all;
@@ -42,11 +50,14 @@ bool shard_send_report(sharded *s)
 {
     message text = {0}, m = {0};
     prony_error error = {0};
-    const prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
+    prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
+    if (pipeline_drain(&s->pipe, &error) != PRONY_OK) return false;
     const rank_figures figures = own_figures(s);
     bool sent = prony_report_write(s->report, PRONY_FORMAT_JSON, &w, shard_report_put_json, &text, &error) == PRONY_OK;
     message_put(&m, &figures, sizeof figures);
     message_put_bytes(&m, text.data ? text.data : "", text.size);
+    message_put_bytes(&m, (const char *)s->pipe.spans, s->pipe.span_count * sizeof(pipeline_span));
+    message_put_bytes(&m, (const char *)s->pipe.totals, s->pipe.total_count * sizeof(pipeline_total));
     sent = sent && !m.bad && cluster_send(0, TAG_RESULT, &m, cluster_limit(s->o, HELLO_SECONDS));
     if (!sent) pipeline_fail(&s->pipe, *error.message ? error.message : "the report could not be sent");
     message_free(&text);
@@ -96,6 +107,17 @@ static prony_pipeline make_pipeline(const sharded *s, const prony_rank_row *rows
                             .link_bytes_per_second = s->slowest.bytes_per_ns * 1e9};
 }
 
+/* Copies the elements out of a message, which does not align them. */
+static void *take_elements(message *m, size_t element, size_t *count)
+{
+    size_t size;
+    const char *bytes = message_take_text(m, &size);
+    char *copy = malloc(size + 1);
+    *count = copy ? size / element : 0;
+    if (copy) memcpy(copy, bytes, size);
+    return copy;
+}
+
 static bool hear(sharded *s, size_t count)
 {
     const double end = cluster_now() + cluster_limit(s->o, HELLO_SECONDS);
@@ -109,6 +131,11 @@ static bool hear(sharded *s, size_t count)
         const char *text = message_take_text(&m, &size);
         const bool read =
             !m.bad && prony_report_load_memory(&all.reports[rank - 1], "stage", text, size, &error) == PRONY_OK;
+        rank_spans *more = &all.spans[rank];
+        if (read) {
+            more->spans = take_elements(&m, sizeof *more->spans, &more->span_count);
+            more->totals = take_elements(&m, sizeof *more->totals, &more->total_count);
+        }
         message_free(&m);
         if (!read) {
             fail(s->o, "rank %d: %s", rank, *error.message ? error.message : "its report arrived damaged");
@@ -118,6 +145,65 @@ static bool hear(sharded *s, size_t count)
     return true;
 }
 
+/* ---- spans ---- */
+
+static const char *span_kind_text(int32_t kind)
+{
+    static const char *const names[] = {"compute", "wait", "send", "receive"};
+    return kind >= 0 && (size_t)kind < sizeof names / sizeof *names ? names[kind] : "wait";
+}
+
+/* NULL: no tensor, or damaged. */
+static const char *span_tensor(const sharded *s, size_t rank, int32_t kind, int32_t peer, int32_t tag)
+{
+    const size_t reader = kind == SPAN_SEND ? (size_t)peer : rank;
+    if (kind != SPAN_SEND && kind != SPAN_RECEIVE) return NULL;
+    if (tag == OUTPUTS_TAG) return "(outputs)";
+    if (reader >= s->pipe.stage_count || tag < 0 || (size_t)tag >= s->pipe.rows[reader].input_count) return NULL;
+    return s->pipe.rows[reader].inputs[tag].name;
+}
+
+/* Moves all spans to rank 0's clock, from the beginning of its last run. */
+static int add_spans(sharded *s, size_t count)
+{
+    prony_error error = {0};
+    size_t span_count = 0, total_count = 0, e = 0, t = 0;
+    for (size_t r = 0; r < count; r++) span_count += all.spans[r].span_count, total_count += all.spans[r].total_count;
+    prony_pipeline_event *events = calloc(span_count + 1, sizeof *events);
+    prony_transfer_row *rows = calloc(total_count + 1, sizeof *rows);
+    prony_status status = events && rows ? PRONY_OK : PRONY_OUT_OF_MEMORY;
+    for (size_t r = 0; status == PRONY_OK && r < count; r++) {
+        const rank_spans *from = &all.spans[r];
+        const int64_t shift = s->pipe.spans_from_ns + (r ? all.figures[r].link.clock_offset_ns : 0);
+        for (size_t i = 0; i < from->span_count; i++) {
+            const pipeline_span *span = &from->spans[i];
+            events[e++] = (prony_pipeline_event){.rank = (uint32_t)r,
+                                                 .peer = (uint32_t)span->peer,
+                                                 .micro_batch = (uint32_t)span->at,
+                                                 .kind = span_kind_text(span->kind),
+                                                 .tensor = span_tensor(s, r, span->kind, span->peer, span->tag),
+                                                 .start_ns = span->start_ns - shift,
+                                                 .end_ns = span->end_ns - shift};
+        }
+        for (size_t i = 0; i < from->total_count; i++) {
+            const pipeline_total *total = &from->totals[i];
+            const char *tensor = span_tensor(s, r, total->kind, total->peer, total->tag);
+            if (!tensor || s->runs < 1) continue;
+            rows[t++] = (prony_transfer_row){.rank = (uint32_t)r,
+                                             .peer = (uint32_t)total->peer,
+                                             .kind = span_kind_text(total->kind),
+                                             .tensor = tensor,
+                                             .messages = (uint64_t)(total->messages / s->runs),
+                                             .bytes = (uint64_t)(total->bytes / s->runs),
+                                             .time_ns = total->time_ns / s->runs};
+        }
+    }
+    if (status == PRONY_OK) status = prony_report_set_transfers(s->report, rows, t, events, e, &error);
+    free(events);
+    free(rows);
+    return status == PRONY_OK ? EXIT_DONE : report_error(s->o, &error);
+}
+
 int shard_join_reports(sharded *s)
 {
     prony_error error = {0};
@@ -125,8 +211,10 @@ int shard_join_reports(sharded *s)
     (void)prony_shard_plan_stages(s->plan, &count);
     all.reports = calloc(count, sizeof(void *));
     all.figures = calloc(count, sizeof *all.figures);
+    all.spans = calloc(count, sizeof *all.spans);
     prony_rank_row *rows = calloc(count, sizeof *rows);
-    int code = all.reports && all.figures && rows && s->pipe.sample_count ? EXIT_DONE : fail(s->o, "out of memory");
+    int code = all.reports && all.figures && all.spans && rows && s->pipe.sample_count ? EXIT_DONE
+                                                                                       : fail(s->o, "out of memory");
     if (code == EXIT_DONE && !hear(s, count)) code = EXIT_FAILED;
     if (code == EXIT_DONE) {
         all.figures[0] = own_figures(s);
@@ -137,7 +225,14 @@ int shard_join_reports(sharded *s)
                                      (const prony_value *const *)s->pipe.outputs, s->pipe.model_outputs,
                                      &error) != PRONY_OK)
             code = report_error(s->o, &error);
+        all.spans[0] = (rank_spans){s->pipe.spans, s->pipe.totals, s->pipe.span_count, s->pipe.total_count};
+        if (code == EXIT_DONE) code = add_spans(s, count);
     }
+    for (size_t i = 1; all.spans && i < count; i++) {
+        free(all.spans[i].spans);
+        free(all.spans[i].totals);
+    }
+    free(all.spans);
     for (size_t i = 0; all.reports && i + 1 < count; i++) prony_report_release(all.reports[i]);
     free(all.reports);
     free(all.figures);
@@ -146,6 +241,16 @@ int shard_join_reports(sharded *s)
 }
 
 /* ---- on the terminal ---- */
+
+/* A row under its stage. */
+static void print_transfer(const prony_transfer_row *t)
+{
+    const bool sends = strcmp(t->kind, "send") == 0;
+    char text[64];
+    snprintf(text, sizeof text, "%s rank %u", sends ? "Send to" : "Recv from", t->peer);
+    printf("        %-17s %-26.26s %2llu x %9.3f kB %10.3f ms\n", text, t->tensor, (unsigned long long)t->messages,
+           t->messages ? (double)t->bytes / (double)t->messages * 1e-3 : 0.0, (double)t->time_ns * 1e-6);
+}
 
 static void print_ranks(const sharded *s)
 {
@@ -161,11 +266,16 @@ static void print_ranks(const sharded *s)
         printf("; slowest link: %.1f us, %.3g GB/s", line->link_latency_ns * 1e-3, line->link_bytes_per_second * 1e-9);
     printf("\n\n%4s  %-16s %7s %11s %11s %10s %10s %10s %10s\n", "rank", "node", "layers", "weights MB", "peak RSS MB",
            "time ms", "waiting ms", "sent kB", "got kB");
-    for (size_t i = 0; i < count; i++)
+    size_t transfer_count;
+    const prony_transfer_row *transfers = prony_report_transfers(s->report, &transfer_count);
+    for (size_t i = 0; i < count; i++) {
         printf("%4u  %-16.16s %7zu %11.2f %11.1f %10.3f %10.3f %10.1f %10.1f\n", rows[i].rank, rows[i].node,
                rows[i].layer_count, (double)rows[i].weight_bytes * 1e-6, (double)rows[i].peak_rss_bytes * 1e-6,
                (double)rows[i].time_ns * 1e-6, (double)rows[i].waiting_ns * 1e-6, (double)rows[i].sent_bytes * 1e-3,
                (double)rows[i].received_bytes * 1e-3);
+        for (size_t t = 0; t < transfer_count; t++)
+            if (transfers[t].rank == rows[i].rank) print_transfer(&transfers[t]);
+    }
 }
 
 static int save_all(const sharded *s)

@@ -8,6 +8,7 @@
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/html_assets.h"
 #include "profiler/exporters/html_tables.h"
+#include "profiler/exporters/report_svg.h"
 #include "profiler/report/report.h"
 
 #define PUT_ASSET(out, name) prn_out_bytes((out), prn_html_##name, (size_t)(prn_html_##name##_end - prn_html_##name))

@@ -6,6 +6,7 @@
  * with the total time, marked "accumulated". Reads the report only. */
 #include "base/threads/thread_pool.h"
 #include "profiler/exporters/nested_lines.h"
+#include "profiler/exporters/pipeline/trace_ranks.h"
 #include "profiler/json/json_write.h"
 
 enum { RUN_TRACK = 1, WORKER_TRACK = 100, LAYER_TRACK = 10000, TEAM_TRACK = 20000, TEAM_ORDER = 10000, PROCESS = 1 };
@@ -296,7 +297,8 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
     int64_t last_end = -1;
     for (size_t i = 0; i < r->operator_count; i++)
         if (r->operators[i].traced && r->operators[i].trace_end_ns > last_end) last_end = r->operators[i].trace_end_ns;
-    if (last_end < 0)
+    const bool ranks = prn_trace_has_ranks(r);
+    if (last_end < 0 && !ranks)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "the report holds no timestamps of a run; profile the model to trace it");
     prn_json *j = prn_alloc(sizeof *j);
@@ -310,8 +312,12 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
     prn_json_string(j, "prony_version", PRONY_VERSION);
     prn_json_close(j, '}');
     prn_json_open(j, "traceEvents", '[', false);
-    name_tracks(j, r, team_size(r), &pool);
-    put_events(j, r, last_end);
+    if (ranks) {
+        prn_trace_put_ranks(j, r, &pool);
+    } else {
+        name_tracks(j, r, team_size(r), &pool);
+        put_events(j, r, last_end);
+    }
     prn_json_close(j, ']');
     prn_json_close(j, '}');
     prony_status status = prn_json_end(j);

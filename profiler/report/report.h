@@ -214,6 +214,10 @@ struct prony_report {
 
     prony_rank_row *ranks; /* of a sharded run, by stage */
     size_t rank_count;
+    prony_transfer_row *transfers;
+    size_t transfer_count;
+    prony_pipeline_event *pipeline_events; /* of the last run */
+    size_t pipeline_event_count;
     bool has_pipeline;
     prony_pipeline pipeline;
 

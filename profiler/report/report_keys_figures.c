@@ -504,6 +504,27 @@ static const prn_key pipeline_keys[] = {
      "Slowest link between neighbours, measured before the runs."},
     {0}};
 
+static const prn_key transfer_keys[] = {
+    {"rank", PRN_AT(prony_transfer_row, rank), PRN_ALWAYS, "Process that sends or receives."},
+    {"peer", PRN_AT(prony_transfer_row, peer), PRN_ALWAYS, "The other process."},
+    {"kind", PRN_AT(prony_transfer_row, kind), PRN_ALWAYS, "send or receive."},
+    {"tensor", PRN_AT(prony_transfer_row, tensor), PRN_ALWAYS, "Name; (outputs): those of the model."},
+    {"messages", PRN_AT(prony_transfer_row, messages), PRN_ALWAYS, "Per run."},
+    {"bytes", PRN_AT(prony_transfer_row, bytes), PRN_ALWAYS, "Per run, headers included."},
+    {"time_ns", PRN_AT(prony_transfer_row, time_ns), PRN_ALWAYS,
+     "Of the messages of a run: until they have left, or until their bytes are there."},
+    {0}};
+
+static const prn_key pipeline_event_keys[] = {
+    {"rank", PRN_AT(prony_pipeline_event, rank), PRN_ALWAYS, "Number of the process."},
+    {"kind", PRN_AT(prony_pipeline_event, kind), PRN_ALWAYS, "compute, wait, send or receive."},
+    {"micro_batch", PRN_AT(prony_pipeline_event, micro_batch), PRN_ALWAYS, "From 0."},
+    {"peer", PRN_AT(prony_pipeline_event, peer), PRN_ALWAYS, "The other process of a message; else this one."},
+    {"tensor", PRN_AT(prony_pipeline_event, tensor), PRN_IF_SET, "Of a message."},
+    {"start_ns", PRN_AT(prony_pipeline_event, start_ns), PRN_ALWAYS, "Rank 0's clock, from the run's beginning."},
+    {"end_ns", PRN_AT(prony_pipeline_event, end_ns), PRN_ALWAYS, "Rank 0's clock, from the run's beginning."},
+    {0}};
+
 /* ---- the whole ---- */
 
 // clang-format off
@@ -534,6 +555,9 @@ const prn_key prn_report_keys[] = {
     {"generation", PRN_IN_WITH(R, generation, has_generation, prn_generation_keys), PRN_IF_FLAG, "With --generate: a decoder's speed; the rest of the report is one step at the last position."},
     {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},
     {"ranks", PRN_ROWS(R, ranks, rank_count, rank_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the processes, by stage."},
-    {"pipeline", PRN_IN_WITH(R, pipeline, has_pipeline, pipeline_keys), PRN_IF_FLAG, "With prony-mpi --shard: the run as a whole."},    {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "SHA-256 of the outputs' bytes, in order."},
+    {"pipeline", PRN_IN_WITH(R, pipeline, has_pipeline, pipeline_keys), PRN_IF_FLAG, "With prony-mpi --shard: the run as a whole."},
+    {"transfers", PRN_ROWS(R, transfers, transfer_count, transfer_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the tensors between stages, by rank."},
+    {"pipeline_events", PRN_ROWS(R, pipeline_events, pipeline_event_count, pipeline_event_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the last run of all ranks on one clock."},
+    {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "SHA-256 of the outputs' bytes, in order."},
     {0}};
 // clang-format on

@@ -127,6 +127,42 @@ class Report(ShardTest):
         self.assertGreater(line["predicted_step_ns"], 0)
         self.assertGreater(line["link_latency_ns"], 0)
 
+    def test_messages_and_lanes(self):
+        """Send and Recv under their stage, a lane a rank in the trace, and the picture of the pipeline."""
+        path, trace, page, picture = self.path("r.json"), self.path("t.json"), self.path("p.html"), self.path("p.svg")
+        run = self.launch(3, "profile", self.digits, "--shard", "3", "-b", "8", "--micro-batch", "2", "-x", "1", "-r", "6",
+                          "--json", path, "--trace", trace, "--html", page, "--svg", "pipeline=" + picture, "--no-color")
+        self.assertEqual(run.wait(), DONE, run.out + run.err)
+        report = json.loads(self.read(path))
+        self.assertEqual(list(Schema("report").problems(report)), [])
+        rows, events = report["transfers"], report["pipeline_events"]
+        sent = sum(r["bytes"] for r in rows if r["kind"] == "send" and r["tensor"] != "(outputs)")
+        got = sum(r["bytes"] for r in rows if r["kind"] == "receive")
+        self.assertEqual(sent, got)
+        self.assertGreaterEqual(sent, sum(r["sent_bytes"] for r in report["ranks"]))
+        self.assertTrue(all(r["messages"] == 4 for r in rows if r["tensor"] != "(outputs)"))
+        self.assertIn("Send to rank 1", run.out)
+        self.assertIn("Recv from rank 0", run.out)
+        for rank in range(3):
+            passes = [e for e in events if e["rank"] == rank and e["kind"] == "compute"]
+            self.assertEqual([e["micro_batch"] for e in passes], [0, 1, 2, 3])
+            self.assertTrue(all(e["start_ns"] <= e["end_ns"] for e in passes))
+        # A stage computes what the one before it has computed: on one clock, within the clocks' error.
+        error = sum(r["clock_error_ns"] for r in report["ranks"])
+        for at in range(4):
+            begins = [next(e["start_ns"] for e in events if e["rank"] == rank and e["kind"] == "compute" and e["micro_batch"] == at)
+                      for rank in range(3)]
+            self.assertLess(begins[0], begins[1] + error)
+            self.assertLess(begins[1], begins[2] + error)
+        marks = json.loads(self.read(trace))["traceEvents"]
+        names = [e["args"]["name"] for e in marks if e["name"] == "process_name"]
+        self.assertEqual(len(names), 3)
+        self.assertIn("us from rank 0's, within", names[1])
+        self.assertEqual({e["pid"] for e in marks if e.get("cat") == "compute"}, {2, 3, 4})
+        self.assertEqual({e["pid"] for e in marks if e.get("cat") == "operator"}, {2, 3, 4})
+        self.assertIn(b"rank 2", self.read(picture))
+        self.assertIn(b'<section id="pipeline"', self.read(page))
+
     def test_bench_and_micro_batches(self):
         path = self.path("report.json")
         run = self.launch(2, "bench", self.digits, "--shard", "2", "-b", "8", "--micro-batch", "2", "-r", "5", "--json", path, "-q")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Studies side by side (prony compare A B of two studies, prony scale --join), and the scripts of share/ that read their tables.
+"""Studies side by side (prony compare A B of two studies, prony scale --join), and the scripts of docs/plots and docs/examples.
 
     test_studies.py PRONY SOURCE_DIR [unittest options]
 """
@@ -110,7 +110,7 @@ class Join(StudiesTest):
 
 class Scripts(StudiesTest):
     def share(self, *names):
-        return os.path.join(command_case.SOURCE, "share", *names)
+        return os.path.join(command_case.SOURCE, "docs", *names)
 
     def test_gnuplot_draws_the_tables(self):
         if not shutil.which("gnuplot"):

@@ -509,4 +509,5 @@ modulesPicture();
 memoryPicture();
 runsPicture();
 coresPicture();
+picture('pipeline', 'charts', { wide: true }); /* of a sharded run */
 $('pictures').remove();

@@ -219,6 +219,11 @@ static void add_ranks(prony_report *r)
                                    .basis = "analytic cost",
                                    .link_latency_ns = 2000,
                                    .link_bytes_per_second = 1e9};
+    const prony_transfer_row rows[] = {{0, 1, "send", "hidden", 4, 256, 300}, {1, 0, "receive", "hidden", 4, 256, 20}};
+    const prony_pipeline_event events[] = {{0, 0, 0, "compute", NULL, 0, 100}, {0, 1, 0, "send", "hidden", 100, 120}};
+    assert_int_equal(prony_report_set_transfers(r, rows, 2, events, 2, NULL), PRONY_OK);
+    const prony_transfer_row beyond = {2, 0, "send", "hidden", 1, 1, 1};
+    assert_int_equal(prony_report_set_transfers(r, &beyond, 1, NULL, 0, NULL), PRONY_INVALID_ARGUMENT);
 }
 
 static void add_generation(prony_report *r)

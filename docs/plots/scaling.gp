@@ -16,7 +16,7 @@ set key left top
 set xlabel "threads (intra-op x inter-op)"
 set ylabel "speed-up"
 set grid
-set xrange [0:*]
+set offsets graph 0.03, graph 0.03, 0, 0
 set yrange [0:*]
 studies = system("awk -F, 'NR > 1 && !seen[$1]++ {gsub(/\"/, \"\", $1); print $1}' '" . csv . "'")
 threads(x) = column("intra_op_threads") * column("inter_op_threads")
@@ -24,4 +24,4 @@ kept(name) = (strcol("study") eq name && column("again") == 0 && column("replica
 plot x with lines dashtype 2 linecolor "gray" title "ideal", \
      for [i = 1:words(studies)] csv using \
          (kept(word(studies, i)) ? threads(0) : NaN):(column("speedup")):(column("speedup_low")):(column("speedup_high")) \
-         with yerrorbars pointtype 7 title word(studies, i)
+         with yerrorlines pointtype 7 title word(studies, i)

@@ -4,6 +4,9 @@ Put this folder into a Ramble repository as applications/prony, then name the wo
 """
 from ramble.appkit import *
 
+# flake8: noqa: F403, F405
+# mypy: ignore-errors
+
 
 class Prony(ExecutableApplication):
     """Prony measures how the latency of an ONNX model changes with threads, nodes and replicas."""

@@ -11,6 +11,11 @@ import reframe as rfm
 import reframe.utility.sanity as sn
 
 
+# ReFrame gives a test's class these names.
+# flake8: noqa: F821
+# mypy: ignore-errors
+
+
 @rfm.simple_test
 class PronyScale(rfm.RunOnlyRegressionTest):
     model = variable(str, value="model.onnx")
