@@ -6,8 +6,9 @@
  * with the total time, marked "accumulated". Reads the report only. */
 #include "base/threads/thread_pool.h"
 #include "profiler/exporters/nested_lines.h"
-#include "profiler/exporters/pipeline/trace_ranks.h"
 #include "profiler/json/json_write.h"
+
+#include <string.h>
 
 enum { RUN_TRACK = 1, WORKER_TRACK = 100, LAYER_TRACK = 10000, TEAM_TRACK = 20000, TEAM_ORDER = 10000, PROCESS = 1 };
 
@@ -289,6 +290,121 @@ static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
     put_counter(j, last_end, 0);
 }
 
+/* ---- a sharded model ----
+ *
+ * The last run of all ranks, on rank 0's clock: processes 2 and on, one a rank, with a track for computing and waiting,
+ * one for operators and one for messages. Operators were traced in the rank's last pass, so they begin where its last
+ * computing begins. */
+
+enum { FIRST_PROCESS = 2, STAGE_TRACK = 1, OPERATOR_TRACK = 2, MESSAGE_TRACK = 3 };
+
+static bool has_ranks(const prony_report *r)
+{
+    return r->rank_count && r->pipeline_event_count;
+}
+
+static void trace_ranks_event(prn_json *j, const char *phase, const char *name, size_t rank, int track)
+{
+    prn_json_open(j, NULL, '{', true);
+    prn_json_string(j, "ph", phase);
+    prn_json_string(j, "name", name);
+    prn_json_uint(j, "pid", FIRST_PROCESS + rank);
+    prn_json_int(j, "tid", track);
+}
+
+static void trace_ranks_span(prn_json *j, const char *category, int64_t start_ns, int64_t end_ns)
+{
+    prn_json_string(j, "cat", category);
+    prn_json_double(j, "ts", (double)start_ns / 1e3);
+    prn_json_double(j, "dur", end_ns > start_ns ? (double)(end_ns - start_ns) / 1e3 : 0);
+    prn_json_open(j, "args", '{', true);
+}
+
+static void trace_ranks_close(prn_json *j)
+{
+    prn_json_close(j, '}');
+    prn_json_close(j, '}');
+}
+
+static void trace_ranks_name(prn_json *j, const char *what, const char *name, size_t rank, int track)
+{
+    trace_ranks_event(j, "M", what, rank, track);
+    prn_json_open(j, "args", '{', true);
+    prn_json_string(j, "name", name ? name : "");
+    trace_ranks_close(j);
+    if (!name && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+}
+
+static void name_rank(prn_json *j, const prony_rank_row *row, size_t rank, prn_bump *pool)
+{
+    const char *name =
+        rank == 0 ? prn_bump_printf(pool, "rank 0: %s", row->node)
+                  : prn_bump_printf(pool, "rank %zu: %s, clock %.3f us from rank 0's, within %.3f us", rank, row->node,
+                                    (double)row->clock_offset_ns * 1e-3, (double)row->clock_error_ns * 1e-3);
+    trace_ranks_name(j, "process_name", name, rank, STAGE_TRACK);
+    trace_ranks_name(j, "thread_name", "stage", rank, STAGE_TRACK);
+    trace_ranks_name(j, "thread_name", "operators of the last pass", rank, OPERATOR_TRACK);
+    trace_ranks_name(j, "thread_name", "messages", rank, MESSAGE_TRACK);
+}
+
+static void put_pipeline_event(prn_json *j, const prony_pipeline_event *e, prn_bump *pool)
+{
+    const bool message = e->tensor != NULL;
+    const char *name = message ? prn_bump_printf(pool, "%s %s", e->kind, e->tensor)
+                               : prn_bump_printf(pool, "%s, micro-batch %u", e->kind, e->micro_batch);
+    if (!name && j->status == PRONY_OK) j->status = prn_no_memory(j->error);
+    trace_ranks_event(j, "X", name ? name : "", e->rank, message ? MESSAGE_TRACK : STAGE_TRACK);
+    trace_ranks_span(j, e->kind, e->start_ns, e->end_ns);
+    prn_json_uint(j, "micro_batch", e->micro_batch);
+    if (message) prn_json_uint(j, "peer", e->peer);
+    trace_ranks_close(j);
+}
+
+/* The rank whose stage holds the layer; PRONY_NO_INDEX: none. */
+static size_t rank_of_layer(const prony_report *r, uint32_t layer)
+{
+    for (size_t k = 0; k < r->rank_count; k++)
+        for (size_t i = 0; i < r->ranks[k].layer_count; i++)
+            if (r->ranks[k].layers[i] == layer) return k;
+    return PRONY_NO_INDEX;
+}
+
+static int64_t last_pass_start(const prony_report *r, size_t rank)
+{
+    int64_t start = 0;
+    for (size_t i = 0; i < r->pipeline_event_count; i++) {
+        const prony_pipeline_event *e = &r->pipeline_events[i];
+        if (e->rank == rank && strcmp(e->kind, "compute") == 0 && e->start_ns > start) start = e->start_ns;
+    }
+    return start;
+}
+
+/* Operators stand in the order of the stages; one without layers belongs to the stage of the one before it. */
+static void put_rank_operators(prn_json *j, const prony_report *r)
+{
+    size_t rank = 0;
+    int64_t start = last_pass_start(r, 0);
+    for (size_t i = 0; i < r->operator_count; i++) {
+        const prony_operator_row *o = &r->operators[i];
+        const size_t of = o->layer_count ? rank_of_layer(r, o->layers[0]) : rank;
+        if (of != PRONY_NO_INDEX && of != rank) start = last_pass_start(r, rank = of);
+        if (!o->traced) continue;
+        trace_ranks_event(j, "X", o->name, rank, OPERATOR_TRACK);
+        trace_ranks_span(j, "operator", start + o->trace_start_ns, start + o->trace_end_ns);
+        prn_json_uint(j, "operator", o->index);
+        prn_json_string(j, "op", o->op);
+        prn_json_string(j, "kernel", o->kernel);
+        trace_ranks_close(j);
+    }
+}
+
+static void put_ranks(prn_json *j, const prony_report *r, prn_bump *pool)
+{
+    for (size_t k = 0; k < r->rank_count; k++) name_rank(j, &r->ranks[k], k, pool);
+    for (size_t i = 0; i < r->pipeline_event_count; i++) put_pipeline_event(j, &r->pipeline_events[i], pool);
+    put_rank_operators(j, r);
+}
+
 /* Refuses a report without time stamps; otherwise names all tracks before their events. */
 prony_status prn_report_write_trace(const prony_report *r, const prony_write_options *options, prony_write_fn write,
                                     void *user, prony_error *error)
@@ -297,7 +413,7 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
     int64_t last_end = -1;
     for (size_t i = 0; i < r->operator_count; i++)
         if (r->operators[i].traced && r->operators[i].trace_end_ns > last_end) last_end = r->operators[i].trace_end_ns;
-    const bool ranks = prn_trace_has_ranks(r);
+    const bool ranks = has_ranks(r);
     if (last_end < 0 && !ranks)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "the report holds no timestamps of a run; profile the model to trace it");
@@ -313,7 +429,7 @@ prony_status prn_report_write_trace(const prony_report *r, const prony_write_opt
     prn_json_close(j, '}');
     prn_json_open(j, "traceEvents", '[', false);
     if (ranks) {
-        prn_trace_put_ranks(j, r, &pool);
+        put_ranks(j, r, &pool);
     } else {
         name_tracks(j, r, team_size(r), &pool);
         put_events(j, r, last_end);
