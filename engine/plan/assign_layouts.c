@@ -19,7 +19,7 @@ static bool same_key(prn_layout_key a, prn_layout_key b)
 
 static const char *place_name(const prn_plan *plan, uint8_t place)
 {
-    return place == PRN_ON_HOST ? "the host" : plan->places[place - 1].place->name;
+    return place == PRN_ON_HOST ? "the host" : plan->memory.spaces[place - 1].place->name;
 }
 
 /* The plan's number of a memory space, assigned at its first occurrence. */
@@ -28,16 +28,16 @@ static prony_status number_space(prn_plan *plan, const prn_memory_space *place, 
     *out = PRN_ON_HOST;
     if (!place) return PRONY_OK;
     size_t found = 0;
-    while (found < plan->place_count && plan->places[found].place != place) found++;
-    if (found == plan->place_count) {
+    while (found < plan->memory.space_count && plan->memory.spaces[found].place != place) found++;
+    if (found == plan->memory.space_count) {
         if (found == PRN_MOST_PLACES)
             return prn_fail(error, PRONY_LIMIT, "kernels use more than %d memory spaces", PRN_MOST_PLACES);
         prn_plan_memory_space *places = prn_bump_alloc(&plan->pool, found + 1, sizeof *places);
         if (!places) return prn_no_memory(error);
-        if (found) memcpy(places, plan->places, found * sizeof *places);
+        if (found) memcpy(places, plan->memory.spaces, found * sizeof *places);
         places[found].place = place;
-        plan->places = places;
-        plan->place_count++;
+        plan->memory.spaces = places;
+        plan->memory.space_count++;
     }
     *out = (uint8_t)(found + 1);
     return PRONY_OK;

@@ -54,7 +54,7 @@ prony_status prn_uses_find(prn_uses *uses, const prn_plan *plan, prony_error *er
                        .writers = prn_calloc(n, sizeof *uses->writers),
                        .kept = prn_calloc(n, sizeof *uses->kept),
                        .items = prn_calloc(most, sizeof *uses->items),
-                       .graph = plan->graph};
+                       .graph = plan->parallel.graph};
     if (!uses->users || !uses->writers || !uses->kept || !uses->items || most >= NONE) {
         prn_uses_free(uses);
         return prn_no_memory(error);
@@ -123,10 +123,10 @@ static void note_user(order *o, uint32_t buffer, uint32_t step)
 
 static void buffer_order_fill(order *o, const prn_plan *plan, const prn_uses *uses)
 {
-    for (uint32_t b = 0; b < plan->buffer_count; b++) {
-        uint32_t owner = plan->buffer_owner[b];
+    for (uint32_t b = 0; b < plan->memory.buffer_count; b++) {
+        uint32_t owner = plan->memory.owner[b];
         o->last_window[b] = o->writer[b] = NONE;
-        if (plan->buffer_tag[b] != PRN_TAG_ACTIVATION) {
+        if (plan->memory.tag[b] != PRN_TAG_ACTIVATION) {
             o->own[b] = owner;
             note_user(o, b, owner);
             continue;
@@ -139,8 +139,8 @@ static void buffer_order_fill(order *o, const prn_plan *plan, const prn_uses *us
 
 prony_status prn_plan_memory_by(prn_plan *plan, const prn_uses *uses, uint64_t alignment, prony_error *error)
 {
-    size_t n = plan->buffer_count + 1;
-    order o = {.graph = plan->graph,
+    size_t n = plan->memory.buffer_count + 1;
+    order o = {.graph = plan->parallel.graph,
                .after = prn_calloc(n, PRN_WINDOW_WORDS * sizeof *o.after),
                .last_window = prn_calloc(n, sizeof *o.last_window),
                .writer = prn_calloc(n, sizeof *o.writer),
@@ -150,8 +150,8 @@ prony_status prn_plan_memory_by(prn_plan *plan, const prn_uses *uses, uint64_t a
     if (o.after && o.last_window && o.writer && o.own) {
         buffer_order_fill(&o, plan, uses);
         prn_buffer_order by = {before, &o, PRN_WINDOW_STEPS};
-        status = prn_memory_plan_by(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, alignment, &by,
-                                    &plan->figures, error);
+        status = prn_memory_plan_by(plan->memory.buffers, plan->memory.buffer_count, (uint32_t)plan->step_count + 1,
+                                    alignment, &by, &plan->memory.figures, error);
     } else {
         (void)prn_no_memory(error);
     }

@@ -80,7 +80,7 @@ static bool step_gone(const prn_step *step)
  * parameters (it joins a constant) stays, so that an operator has them. */
 static void drop_step(prn_step *step)
 {
-    if (step->cost.parameters > 0) return;
+    if (step->work.cost.parameters > 0) return;
     if (step->kernel->release) step->kernel->release(step->state);
     step->state = step->context.state = NULL;
     step->node = NULL;
@@ -278,24 +278,24 @@ static void reuse_in_place(prn_plan *plan, root_life *life, prn_uses *uses)
 static uint32_t add_buffer(prn_plan *plan, uint64_t bytes, uint32_t first, uint32_t last, uint32_t owner,
                            prn_arena_tag tag)
 {
-    size_t i = plan->buffer_count++;
+    size_t i = plan->memory.buffer_count++;
     if (plan->options.no_reuse) {
         first = 0;
         last = (uint32_t)plan->step_count;
     }
-    plan->buffers[i] = (prn_buffer){.bytes = bytes, .first = first, .last = last};
-    plan->buffer_owner[i] = owner;
-    plan->buffer_tag[i] = (uint8_t)tag;
+    plan->memory.buffers[i] = (prn_buffer){.bytes = bytes, .first = first, .last = last};
+    plan->memory.owner[i] = owner;
+    plan->memory.tag[i] = (uint8_t)tag;
     return (uint32_t)i;
 }
 
 static prony_status make_buffers(prn_plan *plan, const root_life *life, prony_error *error)
 {
     size_t most = plan->value_count + 2 * plan->step_count + 1;
-    plan->buffers = prn_calloc(most, sizeof *plan->buffers);
-    plan->buffer_owner = prn_calloc(most, sizeof *plan->buffer_owner);
-    plan->buffer_tag = prn_calloc(most, sizeof *plan->buffer_tag);
-    if (!plan->buffers || !plan->buffer_owner || !plan->buffer_tag) return prn_no_memory(error);
+    plan->memory.buffers = prn_calloc(most, sizeof *plan->memory.buffers);
+    plan->memory.owner = prn_calloc(most, sizeof *plan->memory.owner);
+    plan->memory.tag = prn_calloc(most, sizeof *plan->memory.tag);
+    if (!plan->memory.buffers || !plan->memory.owner || !plan->memory.tag) return prn_no_memory(error);
     for (uint32_t v = 0; v < plan->value_count; v++) {
         prn_plan_value *value = plan->values[v];
         if (value->alias != PRN_NO_VALUE || !in_arena(value) || life[v].first == UINT32_MAX) continue;
@@ -306,11 +306,11 @@ static prony_status make_buffers(prn_plan *plan, const root_life *life, prony_er
         prn_step *step = plan->steps[s];
         uint64_t inner = 0;
         if (step->context.scratch_bytes)
-            step->scratch_buffer = add_buffer(plan, step->context.scratch_bytes, s, s, s, PRN_TAG_SCRATCH);
+            step->memory.scratch_buffer = add_buffer(plan, step->context.scratch_bytes, s, s, s, PRN_TAG_SCRATCH);
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
-            if (step->children[c] && step->children[c]->figures.planned_bytes > inner)
-                inner = step->children[c]->figures.planned_bytes;
-        if (inner) step->children_buffer = add_buffer(plan, inner, s, s, s, PRN_TAG_SCRATCH);
+            if (step->children[c] && step->children[c]->memory.figures.planned_bytes > inner)
+                inner = step->children[c]->memory.figures.planned_bytes;
+        if (inner) step->memory.children_buffer = add_buffer(plan, inner, s, s, s, PRN_TAG_SCRATCH);
     }
     return PRONY_OK;
 }
@@ -322,20 +322,20 @@ static prony_status find_last_uses(prn_plan *plan, prony_error *error)
         prn_step *step = plan->steps[s];
         size_t most = step->context.input_count + step->context.output_count;
         for (uint32_t c = 0; c < step->node->child_count; c++) most += step->node->children[c].captured_count;
-        step->dying = prn_bump_alloc(&plan->pool, most + 1, sizeof *step->dying);
-        if (!step->dying) return prn_no_memory(error);
+        step->memory.last_uses = prn_bump_alloc(&plan->pool, most + 1, sizeof *step->memory.last_uses);
+        if (!step->memory.last_uses) return prn_no_memory(error);
     }
-    plan->kept = prn_bump_alloc(&plan->pool, plan->value_count + 1, sizeof *plan->kept);
-    if (!plan->kept) return prn_no_memory(error);
+    plan->memory.retained = prn_bump_alloc(&plan->pool, plan->value_count + 1, sizeof *plan->memory.retained);
+    if (!plan->memory.retained) return prn_no_memory(error);
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];
         if (!value->dynamic || value->defined == PRN_NO_STEP) continue;
         if (value->last_use >= plan->step_count || plan->options.no_reuse) {
-            plan->kept[plan->kept_count++] = v;
+            plan->memory.retained[plan->memory.retained_count++] = v;
             continue;
         }
         prn_step *step = plan->steps[value->last_use];
-        step->dying[step->dying_count++] = v;
+        step->memory.last_uses[step->memory.last_use_count++] = v;
     }
     return PRONY_OK;
 }
@@ -344,8 +344,8 @@ static prony_status plan_one_worker(prn_plan *plan, root_life *life, prony_error
 {
     if (!plan->options.no_reuse) reuse_in_place(plan, life, NULL);
     PRN_TRY(make_buffers(plan, life, error));
-    return prn_memory_plan(plan->buffers, plan->buffer_count, (uint32_t)plan->step_count + 1, PRN_ARENA_ALIGNMENT,
-                           &plan->figures, error);
+    return prn_memory_plan(plan->memory.buffers, plan->memory.buffer_count, (uint32_t)plan->step_count + 1,
+                           PRN_ARENA_ALIGNMENT, &plan->memory.figures, error);
 }
 
 static prony_status plan_workers(prn_plan *plan, root_life *life, prony_error *error)
@@ -368,20 +368,20 @@ typedef struct former_alias {
 
 static void undo_buffers(prn_plan *plan, const former_alias *former)
 {
-    prn_free(plan->buffers);
-    prn_free(plan->buffer_owner);
-    prn_free(plan->buffer_tag);
-    plan->buffers = NULL;
-    plan->buffer_owner = NULL;
-    plan->buffer_tag = NULL;
-    plan->buffer_count = 0;
+    prn_free(plan->memory.buffers);
+    prn_free(plan->memory.owner);
+    prn_free(plan->memory.tag);
+    plan->memory.buffers = NULL;
+    plan->memory.owner = NULL;
+    plan->memory.tag = NULL;
+    plan->memory.buffer_count = 0;
     for (uint32_t v = 0; v < plan->value_count; v++) {
         plan->values[v]->alias = former[v].alias;
         plan->values[v]->alias_offset = former[v].offset;
         plan->values[v]->buffer = PRN_NO_BUFFER;
     }
     for (uint32_t s = 0; s < plan->step_count; s++)
-        plan->steps[s]->scratch_buffer = plan->steps[s]->children_buffer = PRN_NO_BUFFER;
+        plan->steps[s]->memory.scratch_buffer = plan->steps[s]->memory.children_buffer = PRN_NO_BUFFER;
 }
 
 static prony_status buffers_plan_again(prn_plan *plan, root_life *life, const former_alias *former,
@@ -401,9 +401,9 @@ static prony_status plan_either(prn_plan *plan, root_life *life, prony_error *er
     for (uint32_t v = 0; v < plan->value_count; v++)
         former[v] = (former_alias){plan->values[v]->alias, plan->values[v]->alias_offset};
     prony_status status = plan_one_worker(plan, life, error);
-    uint64_t one_bytes = plan->figures.planned_bytes;
+    uint64_t one_bytes = plan->memory.figures.planned_bytes;
     if (status == PRONY_OK) status = buffers_plan_again(plan, life, former, plan_workers, error);
-    if (status == PRONY_OK && !prn_plan_affords_workers(plan, one_bytes, plan->figures.planned_bytes)) {
+    if (status == PRONY_OK && !prn_plan_affords_workers(plan, one_bytes, plan->memory.figures.planned_bytes)) {
         prn_plan_drop_workers(plan);
         status = buffers_plan_again(plan, life, former, plan_one_worker, error);
     }
@@ -418,7 +418,7 @@ prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
     root_life *life = prn_calloc(plan->value_count + 1, sizeof *life);
     if (!life) return prn_no_memory(error);
     find_lives(plan, life);
-    prony_status status = !plan->graph                                ? plan_one_worker(plan, life, error)
+    prony_status status = !plan->parallel.graph                       ? plan_one_worker(plan, life, error)
                           : plan->options.workers == PRN_WORKERS_AUTO ? plan_either(plan, life, error)
                                                                       : plan_workers(plan, life, error);
     if (status == PRONY_OK) status = find_last_uses(plan, error);
@@ -429,7 +429,7 @@ prony_status prn_plan_buffers(prn_plan *plan, prony_error *error)
 /* Sets pointers of values, scratch and subgraphs. User-bound roots point at the user's bytes instead of the arena. */
 void prn_plan_point(prn_plan *plan, uint8_t *base)
 {
-    plan->base = base;
+    plan->memory.base = base;
     for (uint32_t v = 0; v < plan->value_count; v++) {
         prn_plan_value *value = plan->values[v];
         uint64_t offset;
@@ -437,19 +437,21 @@ void prn_plan_point(prn_plan *plan, uint8_t *base)
         const prn_plan_value *owner = plan->values[root];
         if (owner->buffer != PRN_NO_BUFFER)
             value->value.data =
-                (owner->user_bytes ? (uint8_t *)owner->user_bytes : base + plan->buffers[owner->buffer].offset) +
+                (owner->user_bytes ? (uint8_t *)owner->user_bytes : base + plan->memory.buffers[owner->buffer].offset) +
                 offset;
         else if (root != v && owner->value.data)
             value->value.data = (uint8_t *)owner->value.data + offset;
     }
     for (uint32_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
-        step->context.scratch =
-            step->scratch_buffer == PRN_NO_BUFFER ? prn_no_bytes() : base + plan->buffers[step->scratch_buffer].offset;
+        step->context.scratch = step->memory.scratch_buffer == PRN_NO_BUFFER
+                                    ? prn_no_bytes()
+                                    : base + plan->memory.buffers[step->memory.scratch_buffer].offset;
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
             if (step->children[c])
-                prn_plan_point(
-                    step->children[c],
-                    base + (step->children_buffer == PRN_NO_BUFFER ? 0 : plan->buffers[step->children_buffer].offset));
+                prn_plan_point(step->children[c],
+                               base + (step->memory.children_buffer == PRN_NO_BUFFER
+                                           ? 0
+                                           : plan->memory.buffers[step->memory.children_buffer].offset));
     }
 }

@@ -5,7 +5,8 @@
 
 static prony_status constants_hold(prn_plan *plan, const prn_plan_value *value, prony_error *error)
 {
-    return prn_weight_cache_pin(plan->program->model->shared, &plan->refs, value->shared, plan->threads, error);
+    return prn_weight_cache_pin(plan->program->model->shared, &plan->refs, value->shared, plan->parallel.threads,
+                                error);
 }
 
 /* Bits of inputs that any kernel of a dynamic step packs. */
@@ -22,12 +23,12 @@ static prony_status hold_in_run(const prony_context *context, const prn_kernel *
     const prn_node_environment *site = context->services_data;
     prn_step *step = site->step;
     const uint32_t reads = prepared ? kernel->packs & ~site->packed : ~kernel->packs;
-    for (uint32_t i = 0; i < 32 && step->unheld & reads; i++) {
+    for (uint32_t i = 0; i < 32 && step->choice.unpinned & reads; i++) {
         const uint32_t bit = UINT32_C(1) << i;
-        if (!(step->unheld & reads & bit)) continue;
+        if (!(step->choice.unpinned & reads & bit)) continue;
         PRN_TRY(prn_weight_cache_pin(site->program->model->shared, &site->plan->refs,
                                      site->plan->values[step->inputs[i]]->shared, context->threads, context->error));
-        step->unheld &= ~bit;
+        step->choice.unpinned &= ~bit;
     }
     return PRONY_OK;
 }
@@ -58,7 +59,7 @@ prony_status prn_plan_hold_inputs(prn_plan *plan, prn_step *step, prony_error *e
         const uint32_t bit = i < 32 ? UINT32_C(1) << i : 0;
         if (!prn_weight_cache_lazy(value->shared) || (step->kernel && step->kernel->packs & bit)) continue;
         if (packable & bit) {
-            step->unheld |= bit;
+            step->choice.unpinned |= bit;
             step->site.hold = hold_in_run;
             continue;
         }

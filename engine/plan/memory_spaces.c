@@ -8,7 +8,7 @@ enum { ALIGNMENT = 64 };
 static const prn_memory_space *memory_spaces_place_of(const prn_plan *plan, uint32_t value)
 {
     const uint8_t number = plan->values[value]->place;
-    return number == PRN_ON_HOST ? NULL : plan->places[number - 1].place;
+    return number == PRN_ON_HOST ? NULL : plan->memory.spaces[number - 1].place;
 }
 
 /* ---- memory ---- */
@@ -24,7 +24,7 @@ typedef struct place_buffers {
 static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
 {
     /* Several workers have no single order of steps, and the step graph covers host buffers only. */
-    const bool all_run = plan->options.no_reuse || plan->graph;
+    const bool all_run = plan->options.no_reuse || plan->parallel.graph;
     b->count = 0;
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];
@@ -49,7 +49,7 @@ static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
 
 static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b, prony_error *error)
 {
-    prn_plan_memory_space *at = &plan->places[number - 1];
+    prn_plan_memory_space *at = &plan->memory.spaces[number - 1];
     find_buffers(plan, number, b);
     PRN_TRY(prn_memory_plan(b->buffers, b->count, (uint32_t)plan->step_count + 1, ALIGNMENT, &at->figures, error));
     const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
@@ -64,12 +64,12 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
 
 prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error)
 {
-    if (plan->place_count == 0) return PRONY_OK;
+    if (plan->memory.space_count == 0) return PRONY_OK;
     place_buffers b = {.buffers = prn_calloc(plan->value_count + 1, sizeof *b.buffers),
                        .root = prn_calloc(plan->value_count + 1, sizeof *b.root),
                        .number_of = prn_calloc(plan->value_count + 1, sizeof *b.number_of)};
     prony_status status = b.buffers && b.root && b.number_of ? PRONY_OK : prn_no_memory(error);
-    for (size_t p = 1; p <= plan->place_count && status == PRONY_OK; p++)
+    for (size_t p = 1; p <= plan->memory.space_count && status == PRONY_OK; p++)
         status = allot_place(plan, (uint8_t)p, &b, error);
     prn_free(b.buffers);
     prn_free(b.root);
@@ -79,8 +79,8 @@ prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error)
 
 void prn_plan_memory_spaces_release(prn_plan *plan)
 {
-    for (size_t p = 0; p < plan->place_count; p++)
-        if (plan->places[p].block) plan->places[p].place->give(plan->places[p].block);
+    for (size_t p = 0; p < plan->memory.space_count; p++)
+        if (plan->memory.spaces[p].block) plan->memory.spaces[p].place->give(plan->memory.spaces[p].block);
 }
 
 prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, prony_error *error)

@@ -51,44 +51,62 @@ typedef struct prn_tensor_type {
     prony_shape shape;
 } prn_tensor_type;
 
+/* A kernel call. Groups are named after what they hold; the comment of each says who writes it and when. */
 typedef struct prn_step {
+    /* The call: written by the planner, complete before the first run, read by every run. */
     uint32_t index; /* in plan->steps */
     prn_node_def *node;
     const prn_kernel *kernel;         /* dynamic steps: NULL, chosen when run */
     const struct prn_tune_row *tuned; /* the measurement that chose the kernel (engine/plan/tune.h); NULL: nothing was
                                          measured */
-    const prn_kernel *chosen;         /* dynamic steps: the kernel of the last run; NULL before the first */
     uint32_t *inputs, *outputs;       /* plan value ids; PRN_NO_VALUE where omitted */
     const prony_value **input_values;
     prony_value **output_values;
     prony_context context;
     prn_node_environment site;
-    void *state;
-    uint32_t scratch_buffer;
+    void *state;                /* of the kernel, made by prn_kernel.prepare */
     struct prn_plan **children; /* one per node child */
-    uint32_t children_buffer;   /* arena bytes that the children share; one child runs at a time */
-    prn_tensor_type *forms; /* dynamic steps: types of inputs and outputs for which `chosen` was chosen; NULL: every run
-                        chooses again */
-    bool costed;            /* `cost` is valid for `forms` */
-    uint32_t unheld; /* dynamic steps; bit i: constant input i is deferred and not pinned, because all kernels so far
-                        packed it */
-    uint32_t *dying; /* dynamic values whose last reader this step is */
-    uint32_t dying_count;
     bool dynamic;
-    bool empty;         /* its outputs have no elements, so its kernel is not called */
-    prn_kept_cost cost; /* sum of its layers, with external bytes only. Dynamic steps and steps with children: of the
-                           last run. Dynamic steps have facts */
-    /* Work in this run so far, over all executions; parameters 0. Steps with children: their own work without the
-     * children's. Dynamic steps in a subgraph have it too. */
-    prony_cost *executed;  /* NULL: a step of known cost without children */
-    uint32_t nested_index; /* in a subgraph: its index among all steps of subgraphs (engine/run/nested.h) */
-    int64_t nested_start_ns, nested_ns; /* in a subgraph, while stamped: its last start, and its total time */
+    bool empty; /* its outputs have no elements, so its kernel is not called */
+
+    /* Dynamic steps: the choice of the last run, written by engine/run/dispatch.c and kept for the next run, which
+     * chooses again when types differ. Other dimensions clear it (engine/plan/respecialize.c). */
+    struct {
+        const prn_kernel *kernel; /* NULL before the first run */
+        prn_tensor_type *types;   /* of inputs and outputs for which it was chosen; NULL: every run chooses again */
+        bool costed;              /* `work.cost` is valid for `types` */
+        uint32_t unpinned; /* bit i: constant input i is deferred and not pinned, because all kernels so far packed
+                                     it */
+    } choice;
+
+    /* Bytes beside its values: written by the planner (engine/plan/buffers.c), read by runs and reports. */
+    struct {
+        uint32_t scratch_buffer;
+        uint32_t children_buffer; /* arena bytes that the children share; one child runs at a time */
+        uint32_t *last_uses;      /* dynamic values whose last reader this step is */
+        uint32_t last_use_count;
+    } memory;
+
+    /* What it computes: written by the planner, and by each run where a run decides; read by reports. */
+    struct {
+        prn_kept_cost cost; /* sum of its layers, with external bytes only. Dynamic steps and steps with children: of
+                               the last run. Dynamic steps have facts */
+        /* Work in this run so far, over all executions; parameters 0. Steps with children: their own work without the
+         * children's. Dynamic steps in a subgraph have it too. NULL: a step of known cost without children. */
+        prony_cost *executed;
+    } work;
+
+    /* In a subgraph: the index is given by engine/run/nested.c, times by stamped runs; read by reports. */
+    struct {
+        uint32_t index;             /* among all steps of subgraphs (engine/run/nested.h) */
+        int64_t start_ns, total_ns; /* of its last start, and in all */
+    } nested;
 } prn_step;
 
 /* The step's kernel; of a dynamic step the last run's. NULL: a dynamic step before its first run. */
 static inline const prn_kernel *prn_step_kernel(const prn_step *step)
 {
-    return step->dynamic ? step->chosen : step->kernel;
+    return step->dynamic ? step->choice.kernel : step->kernel;
 }
 
 #define PRN_WORKERS_AUTO (-1)
@@ -113,7 +131,9 @@ typedef struct prn_plan_options {
                                stamped */
 } prn_plan_options;
 
+/* Groups are named after what they hold; the comment of each says who writes it and when. */
 typedef struct prn_plan {
+    /* The program as steps: written by the planner, read by everything after it. */
     prn_program *program;
     prn_plan_options options;
     prn_bump pool;
@@ -122,37 +142,52 @@ typedef struct prn_plan {
     size_t value_count, value_capacity;
     prn_step **steps;
     size_t step_count, step_capacity;
-    uint32_t *outputs; /* plan values of the graph outputs, plain */
-    prn_buffer *buffers;
-    uint32_t *buffer_owner; /* value id; for scratch and children: step index */
-    uint8_t *buffer_tag;    /* prn_arena_tag */
-    size_t buffer_count;
-    prn_memory_plan_figures figures;
-    uint64_t scratch_bytes;        /* largest of any step, as asked */
-    prn_plan_memory_space *places; /* value->place k is places[k - 1]; subgraphs' plans have their own */
-    size_t place_count;            /* 0: everything is on the host */
-    prn_arena *arena;              /* of the outermost plan; children borrow it */
-    uint8_t *base;                 /* where this plan's buffers start */
-    struct prn_plan *outer;
-    uint32_t *kept; /* dynamic graph outputs: they live beyond the last step */
-    uint32_t kept_count;
-    struct prn_step_graph *graph;           /* several workers: the partial order of steps; NULL: one worker, the
-                                           array's order */
-    struct prn_schedule *schedule;          /* several workers: the scheduler; NULL otherwise */
-    int workers;                            /* 1 without a graph */
-    int threads;                            /* of each worker, inside of an operator */
-    char workers_note[160];                 /* the reason for `workers`, if the plan chose it or could not follow the
-                                    request; "" otherwise */
+    uint32_t *outputs;                      /* plan values of the graph outputs, plain */
     prony_cost fixed_cost;                  /* of the layers with a fixed cost; parameters 0 */
     const struct prn_tune_verdict *verdict; /* of the outermost plan: result of the comparison with the default plan
                                                (engine/plan/tune.h); NULL: not compared */
-    bool stamped;                           /* the current run is stamped: steps in subgraphs record their time */
-    uint32_t stopped_at; /* step at which the last run failed or was cancelled; PRN_NO_STEP: it did not */
-    /* Of a subgraph: value and step of the outermost plan to which its memory is charged, and how often this run of the
-     * outermost step began it. */
-    uint32_t account, account_step;
-    uint64_t trips;
-    uint32_t nested_index; /* engine/run/nested.h: its index among the subgraphs */
+
+    /* Buffers and the bytes behind them: sizes and offsets by engine/plan/buffers.c and engine/plan/memory_spaces.c, the
+     * arena by engine/plan/planner.c, once per plan; prn_plan_point sets the base when a plan is made or taken again. */
+    struct {
+        prn_buffer *buffers;
+        uint32_t *owner; /* of each buffer: value id; for scratch and children: step index */
+        uint8_t *tag;    /* of each buffer: prn_arena_tag */
+        size_t buffer_count;
+        prn_memory_plan_figures figures;
+        uint64_t scratch_bytes;        /* largest of any step, as asked */
+        prn_plan_memory_space *spaces; /* value->place k is spaces[k - 1]; subgraphs' plans have their own */
+        size_t space_count;            /* 0: everything is on the host */
+        prn_arena *arena;              /* of the outermost plan; children borrow it */
+        uint8_t *base;                 /* start of this plan's buffers */
+        uint32_t *retained;            /* dynamic graph outputs: they live beyond the last step */
+        uint32_t retained_count;
+    } memory;
+
+    /* Threads: written by the planner (engine/plan/workers.c), read by runs and reports. */
+    struct {
+        struct prn_step_graph *graph;  /* several workers: the partial order of steps; NULL: one worker, the array's
+                                          order */
+        struct prn_schedule *schedule; /* several workers: the scheduler; NULL otherwise */
+        int workers;                   /* 1 without a graph */
+        int threads;                   /* of each worker, inside of an operator */
+        char note[160]; /* the reason for `workers`, if the plan chose it or could not follow the request;
+                                          "" otherwise */
+    } parallel;
+
+    /* Of a subgraph's plan: `outer` when it is made; the others by engine/run/services.c when its step runs. */
+    struct {
+        struct prn_plan *outer;
+        uint32_t value, step; /* of the outermost plan, to which its memory is charged */
+        uint64_t trips;       /* how often this run of the outermost step began it */
+        uint32_t index;       /* among the subgraphs (engine/run/nested.h) */
+    } nested;
+
+    /* The current run: written by engine/run/, read by reports. */
+    struct {
+        bool stamped;        /* steps in subgraphs record their time */
+        uint32_t stopped_at; /* step at which it failed or was cancelled; PRN_NO_STEP: it did not */
+    } run;
 } prn_plan;
 
 /* Value that owns the bytes, and the offset in them. */

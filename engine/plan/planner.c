@@ -83,7 +83,7 @@ prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *
         step->outputs[k] = outputs[k];
         step->output_values[k] = outputs[k] == PRN_NO_VALUE ? NULL : &plan->values[outputs[k]]->value;
     }
-    step->scratch_buffer = step->children_buffer = PRN_NO_BUFFER;
+    step->memory.scratch_buffer = step->memory.children_buffer = PRN_NO_BUFFER;
     step->site = (prn_node_environment){.program = plan->program, .node = node, .plan = plan, .step = step};
     step->context = prn_node_context(plan->program, node, NULL);
     step->context.scratch = prn_no_bytes();
@@ -189,9 +189,9 @@ static prony_status plan_children(planner *p, prn_step *step)
     prn_plan *plan = p->plan;
     bool counts = step->dynamic || step->node->child_count;
     if (counts) {
-        step->executed = prn_bump_alloc(&plan->pool, 1, sizeof *step->executed);
-        step->cost.facts = prn_bump_alloc(&plan->pool, PRONY_MAX_FACTS, sizeof *step->cost.facts);
-        if (!step->executed || !step->cost.facts) return prn_no_memory(p->error);
+        step->work.executed = prn_bump_alloc(&plan->pool, 1, sizeof *step->work.executed);
+        step->work.cost.facts = prn_bump_alloc(&plan->pool, PRONY_MAX_FACTS, sizeof *step->work.cost.facts);
+        if (!step->work.executed || !step->work.cost.facts) return prn_no_memory(p->error);
     }
     if (step->node->child_count == 0) return PRONY_OK;
     step->children = prn_bump_alloc(&plan->pool, step->node->child_count, sizeof(prn_plan *));
@@ -258,8 +258,9 @@ static prony_status plan_node(planner *p, prn_node_def *node)
         step->empty = prn_node_makes_nothing(node, &step->context);
         PRN_TRY(prn_plan_tune(p->plan, step, p->error));
     } else if (follows_from_forms(p->plan, node)) {
-        step->forms = prn_bump_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->forms);
-        if (!step->forms) return prn_no_memory(p->error);
+        step->choice.types =
+            prn_bump_alloc(&p->plan->pool, node->input_count + node->output_count + 1, sizeof *step->choice.types);
+        if (!step->choice.types) return prn_no_memory(p->error);
     }
     PRN_TRY(prn_plan_assign_layouts(p->plan, step, p->error));
     PRN_TRY(assign_captured(p, node));
@@ -347,7 +348,8 @@ static PRN_OWN_FRAME prony_status planner_prepare(planner *p, prn_step *step)
     PRN_TRY(prn_plan_prepare_step(step, p->error));
     if (step->kernel && step->kernel->prepare) status = prn_plan_hold_unpacked(plan, step, p->error);
     if (status != PRONY_OK) return prn_error_blame(p->error, status, &step->node->info);
-    if (step->context.scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = step->context.scratch_bytes;
+    if (step->context.scratch_bytes > plan->memory.scratch_bytes)
+        plan->memory.scratch_bytes = step->context.scratch_bytes;
     return PRONY_OK;
 }
 
@@ -383,8 +385,8 @@ static PRN_OWN_FRAME prony_status prepare_steps(planner *p)
 
 static const prony_node *buffer_node(const prn_plan *plan, size_t buffer)
 {
-    uint32_t owner = plan->buffer_owner[buffer];
-    if (plan->buffer_tag[buffer] == PRN_TAG_ACTIVATION) owner = plan->values[owner]->defined;
+    uint32_t owner = plan->memory.owner[buffer];
+    if (plan->memory.tag[buffer] == PRN_TAG_ACTIVATION) owner = plan->values[owner]->defined;
     return owner < plan->step_count ? &plan->steps[owner]->node->info : NULL;
 }
 
@@ -394,18 +396,20 @@ static PRN_OWN_FRAME prony_status allot(planner *p)
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
     if (status == PRONY_OK) status = prn_plan_memory_spaces_allot(plan, p->error);
-    if (status == PRONY_OK && !plan->outer)
-        status = prn_arena_create(&plan->arena, plan->figures.planned_bytes, plan->options.record_memory, p->error);
-    if (status == PRONY_OK && !plan->outer && plan->options.fill_dead) prn_arena_fill_unused(plan->arena);
-    if (status == PRONY_OK && plan->graph) status = prn_arena_share_out(plan->arena, p->error);
-    if (status == PRONY_OK && plan->graph) status = prn_schedule_create(&plan->schedule, plan, p->error);
-    if (status != PRONY_LIMIT || plan->buffer_count == 0) return status;
+    if (status == PRONY_OK && !plan->nested.outer)
+        status = prn_arena_create(&plan->memory.arena, plan->memory.figures.planned_bytes, plan->options.record_memory,
+                                  p->error);
+    if (status == PRONY_OK && !plan->nested.outer && plan->options.fill_dead) prn_arena_fill_unused(plan->memory.arena);
+    if (status == PRONY_OK && plan->parallel.graph) status = prn_arena_share_out(plan->memory.arena, p->error);
+    if (status == PRONY_OK && plan->parallel.graph)
+        status = prn_schedule_create(&plan->parallel.schedule, plan, p->error);
+    if (status != PRONY_LIMIT || plan->memory.buffer_count == 0) return status;
     size_t largest = 0;
-    for (size_t b = 1; b < plan->buffer_count; b++)
-        if (plan->buffers[b].bytes > plan->buffers[largest].bytes) largest = b;
+    for (size_t b = 1; b < plan->memory.buffer_count; b++)
+        if (plan->memory.buffers[b].bytes > plan->memory.buffers[largest].bytes) largest = b;
     const prony_node *node = buffer_node(plan, largest);
     if (node) {
-        prn_error_prefix(p->error, "%llu bytes alone", (unsigned long long)plan->buffers[largest].bytes);
+        prn_error_prefix(p->error, "%llu bytes alone", (unsigned long long)plan->memory.buffers[largest].bytes);
         prn_error_name_node(p->error, node);
     }
     return status;
@@ -423,7 +427,7 @@ static prony_status planner_build(planner *p)
     PRN_TRY(prepare_steps(p));
     PRN_TRY(allot(p));
     PRN_TRY(prn_plan_adopt_layers(plan, p->error));
-    if (!plan->outer) prn_plan_point(plan, prn_arena_base(plan->arena));
+    if (!plan->nested.outer) prn_plan_point(plan, prn_arena_base(plan->memory.arena));
     return PRONY_OK;
 }
 
@@ -433,10 +437,10 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     prn_plan *plan = prn_calloc(1, sizeof *plan);
     if (!plan) return prn_no_memory(error);
     plan->program = program;
-    plan->outer = outer;
+    plan->nested.outer = outer;
     plan->options = *options;
-    plan->threads = options->threads;
-    plan->stopped_at = PRN_NO_STEP;
+    plan->parallel.threads = options->threads;
+    plan->run.stopped_at = PRN_NO_STEP;
     planner p = {plan, error};
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = planner_build(&p);
@@ -459,16 +463,16 @@ void prn_plan_release(prn_plan *plan)
         if (step->kernel && step->kernel->release) step->kernel->release(step->state);
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++) prn_plan_release(step->children[c]);
     }
-    prn_schedule_release(plan->schedule);
-    prn_step_graph_release(plan->graph);
-    if (!plan->outer) prn_arena_release(plan->arena);
+    prn_schedule_release(plan->parallel.schedule);
+    prn_step_graph_release(plan->parallel.graph);
+    if (!plan->nested.outer) prn_arena_release(plan->memory.arena);
     prn_plan_memory_spaces_release(plan);
     prn_weight_cache_drop(plan->program->model->shared, &plan->refs);
     prn_free(plan->values);
     prn_free(plan->steps);
-    prn_free(plan->buffers);
-    prn_free(plan->buffer_owner);
-    prn_free(plan->buffer_tag);
+    prn_free(plan->memory.buffers);
+    prn_free(plan->memory.owner);
+    prn_free(plan->memory.tag);
     prn_bump_release(&plan->pool);
     prn_free(plan);
 }

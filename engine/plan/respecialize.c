@@ -25,7 +25,7 @@ static bool take_shapes(prn_plan *plan)
         if (def->constant) value->value.data = def->info.data;
         if (value->dynamic) continue;
         value->bytes = prn_layout_bytes(&value->value);
-        if (value->buffer != PRN_NO_BUFFER && value->bytes > plan->buffers[value->buffer].bytes) return false;
+        if (value->buffer != PRN_NO_BUFFER && value->bytes > plan->memory.buffers[value->buffer].bytes) return false;
     }
     for (uint32_t v = 0; v < plan->value_count; v++)
         if (plan->values[v]->constant && plan->values[v]->view != PRN_NO_VALUE)
@@ -102,7 +102,7 @@ static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, pron
     const prn_kernel *kernel;
     if (!step_changes(plan, step)) return PRONY_OK;
     if (step->dynamic) { /* decides everything in the run */
-        step->chosen = NULL;
+        step->choice.kernel = NULL;
         return PRONY_OK;
     }
     PRN_TRY(respecialize_choose(plan, step, &kernel, fits, error));
@@ -113,14 +113,15 @@ static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, pron
     step->kernel = kernel;
     step->empty = prn_node_makes_nothing(step->node, &step->context);
     PRN_TRY(prn_plan_prepare_step(step, error));
-    const uint64_t room = step->scratch_buffer == PRN_NO_BUFFER ? 0 : plan->buffers[step->scratch_buffer].bytes;
+    const uint64_t room =
+        step->memory.scratch_buffer == PRN_NO_BUFFER ? 0 : plan->memory.buffers[step->memory.scratch_buffer].bytes;
     *fits = step->context.scratch_bytes <= room && prn_plan_stays_in_place(plan, step);
     return prn_plan_step_cost(plan, step, error);
 }
 
 prony_status prn_plan_respecialize(prn_plan *plan, bool *fits, prony_error *error)
 {
-    *fits = plan->options.follows && plan->place_count == 0 && take_shapes(plan) && forms_still_same(plan);
+    *fits = plan->options.follows && plan->memory.space_count == 0 && take_shapes(plan) && forms_still_same(plan);
     for (size_t s = 0; s < plan->step_count && *fits; s++) PRN_TRY(follow_step(plan, plan->steps[s], fits, error));
     return PRONY_OK;
 }

@@ -103,7 +103,7 @@ static void schedule_give_back(prn_schedule *s, uint32_t step)
  * no step did. */
 static uint32_t schedule_end_step(prn_schedule *s, uint32_t step)
 {
-    const prn_step_graph *g = s->plan->graph;
+    const prn_step_graph *g = s->plan->parallel.graph;
     uint32_t held = NONE;
     schedule_give_back(s, step);
     for (uint32_t e = g->next_begin[step]; e < g->next_begin[step + 1]; e++) {
@@ -159,7 +159,7 @@ static bool schedule_take(void *argument, int worker)
     uint32_t rank = ready_take(s, s->held[worker]);
     s->held[worker] = NONE;
     if (rank == NONE) return false;
-    uint32_t step = s->plan->graph->by_rank[rank];
+    uint32_t step = s->plan->parallel.graph->by_rank[rank];
     uint32_t failed_at = atomic_load(&s->failed_at);
     if (step > failed_at || (failed_at != NONE && prn_cancelled())) return true;
     if (s->executor && ready_any(s)) prn_executor_announce(s->executor);
@@ -182,12 +182,12 @@ static bool schedule_over(void *argument)
 
 void prn_schedule_begin(prn_schedule *s)
 {
-    const prn_step_graph *g = s->plan->graph;
+    const prn_step_graph *g = s->plan->parallel.graph;
     for (size_t w = 0; w < s->words; w++) atomic_store_explicit(&s->ready[w], 0, memory_order_relaxed);
     for (size_t w = 0; w < s->summary_words; w++) atomic_store_explicit(&s->summary[w], 0, memory_order_relaxed);
     for (uint32_t d = 0; d < s->dynamic_count; d++)
         atomic_store_explicit(&s->alive[d], s->touching[d], memory_order_relaxed);
-    for (int w = 0; w < s->plan->workers; w++) s->error_step[w] = s->held[w] = NONE;
+    for (int w = 0; w < s->plan->parallel.workers; w++) s->error_step[w] = s->held[w] = NONE;
     atomic_store_explicit(&s->unfinished, g->step_count, memory_order_relaxed);
     atomic_store_explicit(&s->failed_at, NONE, memory_order_relaxed);
     atomic_store_explicit(&s->events, 0, memory_order_relaxed);
@@ -200,7 +200,7 @@ void prn_schedule_begin(prn_schedule *s)
 static prony_status first_failure(const prn_schedule *s, prony_error *error)
 {
     uint32_t step = atomic_load(&s->failed_at);
-    for (int w = 0; step != NONE && w < s->plan->workers; w++) {
+    for (int w = 0; step != NONE && w < s->plan->parallel.workers; w++) {
         if (s->error_step[w] != step) continue;
         if (error) *error = s->errors[w];
         return s->error_status[w];
@@ -224,7 +224,7 @@ prony_status prn_schedule_run(prn_schedule *s, prn_trace *trace, prony_error *er
         trace->count = events < trace->capacity ? events : trace->capacity;
         trace->dropped += events - trace->count;
     }
-    s->plan->stopped_at = atomic_load(&s->failed_at); /* NONE is PRN_NO_STEP */
+    s->plan->run.stopped_at = atomic_load(&s->failed_at); /* NONE is PRN_NO_STEP */
     return first_failure(s, error);
 }
 
@@ -234,7 +234,7 @@ uint32_t prn_schedule_take(prn_schedule *s, uint32_t n)
     while (count <= n && count < 64 && (rank = ready_take(s, NONE)) != NONE) taken[count++] = rank;
     bool found = count == n + 1;
     for (uint32_t i = 0; i < count - (found ? 1 : 0); i++) ready_add(s, taken[i]);
-    return found ? s->plan->graph->by_rank[rank] : NONE;
+    return found ? s->plan->parallel.graph->by_rank[rank] : NONE;
 }
 
 /* ---- creation ---- */
@@ -298,7 +298,7 @@ prony_status prn_schedule_create(prn_schedule **out, prn_plan *plan, prony_error
     prn_schedule *s = prn_alloc_aligned(64, sizeof *s);
     if (!s) return prn_no_memory(error);
     *s = (prn_schedule){0};
-    size_t steps = plan->step_count + 1, values = plan->value_count + 1, workers = (size_t)plan->workers;
+    size_t steps = plan->step_count + 1, values = plan->value_count + 1, workers = (size_t)plan->parallel.workers;
     s->plan = plan;
     s->words = steps / 64 + 1;
     s->summary_words = s->words / 64 + 1;
@@ -348,7 +348,7 @@ prony_status prn_schedule_staff(prn_schedule *s, prn_thread_pool *pool, prony_er
 {
     prn_executor *executor = NULL;
     if (pool) {
-        PRN_TRY(prn_executor_create(&executor, pool, s->plan->workers, s->plan->threads,
+        PRN_TRY(prn_executor_create(&executor, pool, s->plan->parallel.workers, s->plan->parallel.threads,
                                     !s->plan->options.no_work_stealing, error));
     }
     prn_executor_release(s->executor);

@@ -30,7 +30,7 @@ PRN_OWN_FRAME prony_status prn_plan_step_cost(prn_plan *plan, prn_step *step, pr
         cost.bytes_read = border.bytes_read;
         cost.bytes_written = border.bytes_written;
     }
-    prn_cost_keep(&step->cost, &cost);
+    prn_cost_keep(&step->work.cost, &cost);
     return PRONY_OK;
 }
 

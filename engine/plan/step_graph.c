@@ -222,7 +222,7 @@ static prony_status step_graph_find_reach(prn_step_graph *g, prony_error *error)
 
 static double step_ns(const prn_step *step, const prn_step_rates *rates)
 {
-    const prn_kept_cost *cost = &step->cost;
+    const prn_kept_cost *cost = &step->work.cost;
     double compute = ((double)cost->flops + (double)cost->int_ops) / rates->flops_per_ns;
     double memory = ((double)cost->bytes_read + (double)cost->bytes_written) / rates->bytes_per_ns;
     return (step->dynamic ? DYNAMIC_NS : STEP_NS) + (compute > memory ? compute : memory);

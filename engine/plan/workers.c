@@ -138,7 +138,7 @@ int prn_plan_most_threads(const prn_plan_options *options)
 static prony_status workers_choose(prn_plan *plan, prony_error *error)
 {
     const prn_plan_options *o = &plan->options;
-    const prn_step_graph *g = plan->graph;
+    const prn_step_graph *g = plan->parallel.graph;
     int most = o->cores / (o->threads > 0 ? o->threads : 1), best = 1;
     double one_ns = 0, best_ns;
     PRN_TRY(prn_workers_time(g, 1, threads_beside(o, 1), &one_ns, error));
@@ -152,25 +152,25 @@ static prony_status workers_choose(prn_plan *plan, prony_error *error)
     }
     double share = g->total_ns > 0 ? 100 * g->critical_ns / g->total_ns : 100;
     if (most < 2)
-        snprintf(plan->workers_note, sizeof plan->workers_note,
+        snprintf(plan->parallel.note, sizeof plan->parallel.note,
                  "1 worker: %d thread%s of %d core%s leave%s no room for more", threads_beside(o, 1),
                  threads_beside(o, 1) == 1 ? "" : "s", o->cores, o->cores == 1 ? "" : "s",
                  threads_beside(o, 1) == 1 ? "s" : "");
     else if (best == 1)
-        snprintf(plan->workers_note, sizeof plan->workers_note,
+        snprintf(plan->parallel.note, sizeof plan->parallel.note,
                  "1 worker: the critical path is %.0f %% of the work, so more workers gain less than 5 %%", share);
     else
-        snprintf(plan->workers_note, sizeof plan->workers_note,
+        snprintf(plan->parallel.note, sizeof plan->parallel.note,
                  "%d workers: the critical path is %.0f %% of the work; estimated time %.0f %% of one worker's", best,
                  share, 100 * best_ns / one_ns);
-    plan->workers = best;
+    plan->parallel.workers = best;
     return PRONY_OK;
 }
 
 /* `most`: threads that may work on one step, stealing ones included; kernels split their work for so many. */
 static void set_threads(prn_plan *plan, int threads, int most)
 {
-    plan->threads = threads;
+    plan->parallel.threads = threads;
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
         step->context.threads = most;
@@ -182,9 +182,9 @@ static void set_threads(prn_plan *plan, int threads, int most)
 /* Plans one worker, whose operators get `threads` threads. */
 static void take_one_worker(prn_plan *plan, int threads)
 {
-    plan->workers = 1;
-    prn_step_graph_release(plan->graph);
-    plan->graph = NULL;
+    plan->parallel.workers = 1;
+    prn_step_graph_release(plan->parallel.graph);
+    plan->parallel.graph = NULL;
     set_threads(plan, threads, threads);
 }
 
@@ -209,7 +209,7 @@ static bool is_chain(const prn_step_graph *g)
 static void run_as_chain(prn_plan *plan, int workers)
 {
     const int threads = threads_beside(&plan->options, workers);
-    snprintf(plan->workers_note, sizeof plan->workers_note,
+    snprintf(plan->parallel.note, sizeof plan->parallel.note,
              "1 worker: every operator needs the one before it, so none run side by side%s",
              plan->options.no_work_stealing ? "" : "; the other threads help inside operators");
     take_one_worker(plan, plan->options.no_work_stealing ? threads : threads_of_all(workers, threads));
@@ -218,8 +218,8 @@ static void run_as_chain(prn_plan *plan, int workers)
 bool prn_plan_affords_workers(prn_plan *plan, uint64_t one_bytes, uint64_t bytes)
 {
     if ((double)bytes <= MOST_MEMORY * (double)one_bytes || bytes <= one_bytes + SMALL_MEMORY) return true;
-    snprintf(plan->workers_note, sizeof plan->workers_note,
-             "1 worker: %d workers would need an arena of %.1f times the size", plan->workers,
+    snprintf(plan->parallel.note, sizeof plan->parallel.note,
+             "1 worker: %d workers would need an arena of %.1f times the size", plan->parallel.workers,
              (double)bytes / (double)one_bytes);
     return false;
 }
@@ -229,7 +229,7 @@ static prony_status make_graph(prn_plan *plan, const prn_makers *makers, prony_e
     prn_step_rates rates = plan->options.rates;
     if (!(rates.flops_per_ns > 0)) rates.flops_per_ns = GUESSED_FLOPS_PER_NS;
     if (!(rates.bytes_per_ns > 0)) rates.bytes_per_ns = GUESSED_BYTES_PER_NS;
-    return prn_step_graph_create(&plan->graph, plan, makers, &rates, error);
+    return prn_step_graph_create(&plan->parallel.graph, plan, makers, &rates, error);
 }
 
 /* Makers have to be found before removed steps leave the plan, because those pass on makers. A graph with too many
@@ -237,8 +237,8 @@ static prony_status make_graph(prn_plan *plan, const prn_makers *makers, prony_e
 prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_plan *plan), prony_error *error)
 {
     int asked = plan->options.workers;
-    plan->workers = 1;
-    if (plan->outer || asked == 0 || asked == 1) {
+    plan->parallel.workers = 1;
+    if (plan->nested.outer || asked == 0 || asked == 1) {
         close_ranks(plan);
         return PRONY_OK;
     }
@@ -250,21 +250,22 @@ prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_pla
     prn_makers_free(&makers);
     if (status != PRONY_OK && status != PRONY_LIMIT && error) *error = edges;
     if (status == PRONY_LIMIT) { /* so dense a graph leaves no parallel work */
-        snprintf(plan->workers_note, sizeof plan->workers_note, "1 worker: %.100s", edges.message);
+        snprintf(plan->parallel.note, sizeof plan->parallel.note, "1 worker: %.100s", edges.message);
         status = PRONY_OK;
     } else if (status == PRONY_OK && asked == PRN_WORKERS_AUTO) {
         status = workers_choose(plan, error);
-    } else if (status == PRONY_OK && is_chain(plan->graph)) {
+    } else if (status == PRONY_OK && is_chain(plan->parallel.graph)) {
         run_as_chain(plan, asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS);
         return PRONY_OK;
     } else if (status == PRONY_OK) {
-        plan->workers = asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS;
+        plan->parallel.workers = asked < PRN_MOST_WORKERS ? asked : PRN_MOST_WORKERS;
     }
-    if (plan->workers == 1) {
+    if (plan->parallel.workers == 1) {
         prn_plan_drop_workers(plan);
     } else {
-        const int threads = threads_beside(&plan->options, plan->workers);
-        set_threads(plan, threads, plan->options.no_work_stealing ? threads : threads_of_all(plan->workers, threads));
+        const int threads = threads_beside(&plan->options, plan->parallel.workers);
+        set_threads(plan, threads,
+                    plan->options.no_work_stealing ? threads : threads_of_all(plan->parallel.workers, threads));
     }
     return status;
 }

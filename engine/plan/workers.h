@@ -6,7 +6,7 @@
 
 #define PRN_MOST_WORKERS 1024
 
-/* Sets plan->workers and the threads of every step, and makes the step graph for more than one worker. `close_ranks`
+/* Sets plan->parallel.workers and the threads of every step, and makes the step graph for more than one worker. `close_ranks`
  * takes removed steps out of the plan, after the makers of their values are known. */
 PRN_MUST_USE prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_plan *plan),
                                                   prony_error *error);

@@ -16,25 +16,27 @@
 
 void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step)
 {
-    prn_dynamic_tensor_drop(plan->arena, &plan->values[value]->value, prn_dynamic_tensor_step(plan, step));
+    prn_dynamic_tensor_drop(plan->memory.arena, &plan->values[value]->value, prn_dynamic_tensor_step(plan, step));
 }
 
 static void dispatch_give_back(prn_plan *plan, const prn_step *step)
 {
-    for (uint32_t d = 0; d < step->dying_count; d++) prn_plan_give_back(plan, step->dying[d], step->index);
+    for (uint32_t d = 0; d < step->memory.last_use_count; d++)
+        prn_plan_give_back(plan, step->memory.last_uses[d], step->index);
 }
 
 void prn_plan_forget(prn_plan *plan)
 {
-    for (uint32_t k = 0; k < plan->kept_count; k++) prn_plan_give_back(plan, plan->kept[k], (uint32_t)plan->step_count);
+    for (uint32_t k = 0; k < plan->memory.retained_count; k++)
+        prn_plan_give_back(plan, plan->memory.retained[k], (uint32_t)plan->step_count);
 }
 
 /* ---- work of subgraphs: counted while a step of the outermost plan runs, over all their executions ---- */
 
 static bool add_executed(const prn_plan *plan, prony_cost *to)
 {
-    bool ok = prn_cost_add_times(to, &plan->fixed_cost, plan->trips);
-    for (size_t s = 0; ok && plan->trips && s < plan->step_count; s++)
+    bool ok = prn_cost_add_times(to, &plan->fixed_cost, plan->nested.trips);
+    for (size_t s = 0; ok && plan->nested.trips && s < plan->step_count; s++)
         if (plan->steps[s]->dynamic || plan->steps[s]->children) ok = prn_step_executed(plan->steps[s], to);
     return ok;
 }
@@ -51,7 +53,7 @@ bool prn_step_beside(const prn_plan *plan, const prn_step *step, prony_cost *to)
 
 bool prn_step_executed(const prn_step *step, prony_cost *to)
 {
-    bool ok = !step->executed || prn_cost_add(to, step->executed);
+    bool ok = !step->work.executed || prn_cost_add(to, step->work.executed);
     for (uint32_t c = 0; ok && step->children && c < step->node->child_count; c++)
         if (step->children[c]) ok = add_executed(step->children[c], to);
     return ok;
@@ -60,14 +62,14 @@ bool prn_step_executed(const prn_step *step, prony_cost *to)
 /* Resets the counters. A plan that has not run since the last reset is already clean, and so are its subgraphs. */
 static void begin_counting(prn_plan *plan)
 {
-    plan->stopped_at = PRN_NO_STEP;
-    if (!plan->trips) return;
-    plan->trips = 0;
+    plan->run.stopped_at = PRN_NO_STEP;
+    if (!plan->nested.trips) return;
+    plan->nested.trips = 0;
     for (size_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
-        step->nested_ns = 0;
+        step->nested.total_ns = 0;
         if (!step->dynamic && !step->children) continue;
-        *step->executed = (prony_cost){0};
+        *step->work.executed = (prony_cost){0};
         for (uint32_t c = 0; step->children && c < step->node->child_count; c++)
             if (step->children[c]) begin_counting(step->children[c]);
     }
@@ -155,10 +157,10 @@ static void forget_children(const prn_step *step)
 /* Adds the children's work to the step; parameters stay. A failed run adds nothing. */
 static prony_status book_children(prn_step *step, prony_error *error)
 {
-    prony_cost cost = {.parameters = step->cost.parameters};
+    prony_cost cost = {.parameters = step->work.cost.parameters};
     if (!prn_step_executed(step, &cost))
         return prn_fail(error, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
-    prn_cost_keep(&step->cost, &cost);
+    prn_cost_keep(&step->work.cost, &cost);
     return PRONY_OK;
 }
 
@@ -174,8 +176,8 @@ static bool dispatch_keeps_form(prn_tensor_type *form, const prony_value *value)
 /* true: types and shapes are the last run's, so the step's kernel and cost stay valid. */
 static bool keeps_forms(prn_step *step, const prony_context *context)
 {
-    bool same = step->chosen != NULL;
-    prn_tensor_type *form = step->forms;
+    bool same = step->choice.kernel != NULL;
+    prn_tensor_type *form = step->choice.types;
     for (size_t i = 0; i < context->input_count; i++, form++)
         if (context->inputs[i]) same &= dispatch_keeps_form(form, context->inputs[i]);
     for (size_t k = 0; k < context->output_count; k++, form++) {
@@ -189,39 +191,39 @@ static bool keeps_forms(prn_step *step, const prony_context *context)
 static prony_status run_dynamic(prn_plan *plan, prn_step *step, prony_context *context)
 {
     PRN_TRY(infer_now(plan, step, context));
-    if (!step->forms || !keeps_forms(step, context)) {
-        step->chosen = NULL;
-        step->costed = false;
+    if (!step->choice.types || !keeps_forms(step, context)) {
+        step->choice.kernel = NULL;
+        step->choice.costed = false;
     }
     if (is_view(plan, step)) {
         PRN_TRY(make_view(step, context));
-        if (!step->chosen) step->chosen = prn_node_kernel(step->node, context, true);
+        if (!step->choice.kernel) step->choice.kernel = prn_node_kernel(step->node, context, true);
     } else {
         if (!(step->node->binding.op->flags & PRN_OP_OPEN)) PRN_TRY(take_outputs(plan, step, context));
-        PRN_TRY(prn_node_run_once(step->node, context, &step->chosen));
+        PRN_TRY(prn_node_run_once(step->node, context, &step->choice.kernel));
     }
     PRN_TRY(check_made(context));
-    if (step->children || step->costed) return PRONY_OK;
+    if (step->children || step->choice.costed) return PRONY_OK;
     prony_cost cost;
     PRN_TRY(prn_node_cost(step->node, context, &cost));
-    cost.parameters = step->cost.parameters;
-    prn_cost_keep(&step->cost, &cost);
-    step->costed = true;
+    cost.parameters = step->work.cost.parameters;
+    prn_cost_keep(&step->work.cost, &cost);
+    step->choice.costed = true;
     return PRONY_OK;
 }
 
 /* Adds one execution of a dynamic step of a subgraph. */
 static prony_status count_once(prn_step *step, prony_error *error)
 {
-    prony_cost cost = prn_cost_kept(&step->cost);
+    prony_cost cost = prn_cost_kept(&step->work.cost);
     cost.parameters = 0;
-    if (prn_cost_add(step->executed, &cost)) return PRONY_OK;
+    if (prn_cost_add(step->work.executed, &cost)) return PRONY_OK;
     return prn_fail(error, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
 }
 
 static void begin_counting_children(prn_step *step)
 {
-    *step->executed = (prony_cost){0};
+    *step->work.executed = (prony_cost){0};
     for (uint32_t c = 0; c < step->node->child_count; c++)
         if (step->children[c]) begin_counting(step->children[c]);
 }
@@ -230,11 +232,11 @@ static prony_status run_open(prn_plan *plan, prn_step *step, prony_error *error)
 {
     prony_context context = step->context;
     context.error = error;
-    if (step->children && !plan->outer) begin_counting_children(step);
+    if (step->children && !plan->nested.outer) begin_counting_children(step);
     prony_status status = step->dynamic ? run_dynamic(plan, step, &context) : step->kernel->run(&context);
     if (step->children) forget_children(step);
     if (status != PRONY_OK) return status;
-    if (!plan->outer) return step->children ? book_children(step, error) : PRONY_OK;
+    if (!plan->nested.outer) return step->children ? book_children(step, error) : PRONY_OK;
     return step->children ? PRONY_OK : count_once(step, error);
 }
 
@@ -269,7 +271,7 @@ static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *err
 {
     prn_step *step = plan->steps[s];
     prony_status status = dispatch_run_alone(plan, step, error);
-    if (step->dying_count) dispatch_give_back(plan, step);
+    if (step->memory.last_use_count) dispatch_give_back(plan, step);
     if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
     return PRONY_OK;
 }
@@ -306,7 +308,7 @@ static prony_status dispatch_run_stamped(prn_plan *plan, prn_trace *trace, prony
         else
             trace->dropped++;
         if (status == PRONY_OK) continue;
-        plan->stopped_at = s;
+        plan->run.stopped_at = s;
         return status;
     }
     return PRONY_OK;
@@ -325,11 +327,11 @@ static prony_status run_nested(prn_plan *plan, prony_error *error)
 {
     for (uint32_t s = 0; s < plan->step_count; s++) {
         prn_step *step = plan->steps[s];
-        step->nested_start_ns = prn_now_ns();
+        step->nested.start_ns = prn_now_ns();
         prony_status status = run_step(plan, s, error);
-        step->nested_ns += prn_now_ns() - step->nested_start_ns;
+        step->nested.total_ns += prn_now_ns() - step->nested.start_ns;
         if (status == PRONY_OK) continue;
-        plan->stopped_at = s;
+        plan->run.stopped_at = s;
         return status;
     }
     return PRONY_OK;
@@ -340,7 +342,7 @@ static prony_status run_plain(prn_plan *plan, prony_error *error)
     for (uint32_t s = 0; s < plan->step_count; s++) {
         prony_status status = run_step(plan, s, error);
         if (status == PRONY_OK) continue;
-        plan->stopped_at = s;
+        plan->run.stopped_at = s;
         return status;
     }
     return PRONY_OK;
@@ -361,5 +363,5 @@ prony_status prn_plan_run_alone(prn_plan *plan, prn_trace *trace, prony_error *e
 {
     if (plan->options.fill_dead) return run_filled(plan, error);
     if (trace) return run_traced(plan, trace, error);
-    return plan->stamped ? run_nested(plan, error) : run_plain(plan, error);
+    return plan->run.stamped ? run_nested(plan, error) : run_plain(plan, error);
 }

@@ -7,18 +7,18 @@
 
 uint32_t prn_dynamic_tensor_owner(const prn_node_environment *site, uint32_t value)
 {
-    return site->plan->outer ? site->plan->account : value;
+    return site->plan->nested.outer ? site->plan->nested.value : value;
 }
 
 uint32_t prn_dynamic_tensor_step(const prn_plan *plan, uint32_t step)
 {
-    return plan->outer ? plan->account_step : step;
+    return plan->nested.outer ? plan->nested.step : step;
 }
 
 static prony_status dynamic_tensor_take(const prn_node_environment *site, uint64_t bytes, uint32_t owner, void **out,
                                         prony_error *error)
 {
-    prn_arena *arena = site->plan->arena;
+    prn_arena *arena = site->plan->memory.arena;
     prn_arena_lock(arena);
     prony_status status = prn_arena_take(arena, bytes, prn_dynamic_tensor_owner(site, owner),
                                          prn_dynamic_tensor_step(site->plan, site->step->index), out, error);
@@ -44,7 +44,7 @@ static prony_status take_room(const prn_node_environment *site, prony_value *val
                               uint32_t owner, prony_error *error)
 {
     void *items = NULL;
-    prn_arena *arena = site->plan->arena;
+    prn_arena *arena = site->plan->memory.arena;
     value->items = NULL;
     value->count = 0;
     if (room > SIZE_MAX / sizeof(prony_value)) return prn_fail(error, PRONY_LIMIT, "a sequence of %zu items", count);
@@ -77,7 +77,7 @@ static bool dynamic_tensor_share(prn_arena *arena, const void *block)
 prony_status prn_dynamic_tensor_keep(const prn_node_environment *site, const prony_value *from, prony_value *out,
                                      uint32_t owner, prony_error *error)
 {
-    prn_arena *arena = site->plan->arena;
+    prn_arena *arena = site->plan->memory.arena;
     const prony_value source = *from; /* `out` may be the same struct */
     *out = source;
     if (source.kind == PRONY_TENSOR) {
@@ -143,7 +143,7 @@ static bool claim_next(prn_arena *arena, const prony_value *from, uint32_t step)
 prony_status prn_dynamic_tensor_append(const prn_node_environment *site, const prony_value *from, prony_value *out,
                                        uint32_t owner, prony_error *error)
 {
-    prn_arena *arena = site->plan->arena;
+    prn_arena *arena = site->plan->memory.arena;
     const prony_value source = *from;
     *out = source;
     if (source.items) {
@@ -161,7 +161,7 @@ prony_status prn_dynamic_tensor_append(const prn_node_environment *site, const p
 
 bool prn_dynamic_tensor_shorten(const prn_node_environment *site, const prony_value *from, prony_value *out)
 {
-    prn_arena *arena = site->plan->arena;
+    prn_arena *arena = site->plan->memory.arena;
     uint64_t filled;
     *out = *from;
     if (from->count < 2) return false;

@@ -17,11 +17,12 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     prony_status status = prn_cancel_check(error);
     if (status != PRONY_OK) return status;
-    plan->stopped_at = PRN_NO_STEP;
-    plan->stamped = trace || (plan->outer && plan->outer->stamped);
+    plan->run.stopped_at = PRN_NO_STEP;
+    plan->run.stamped = trace || (plan->nested.outer && plan->nested.outer->run.stamped);
     if (trace && trace->shares)
         memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
-    status = plan->schedule ? prn_schedule_run(plan->schedule, trace, error) : prn_plan_run_alone(plan, trace, error);
+    status = plan->parallel.schedule ? prn_schedule_run(plan->parallel.schedule, trace, error)
+                                     : prn_plan_run_alone(plan, trace, error);
     if (status != PRONY_OK) drop_all(plan);
     return status;
 }

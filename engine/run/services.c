@@ -56,7 +56,7 @@ static prony_status build_shared(void *argument, void *data)
 {
     pack_call *call = argument;
     const prn_node_environment *site = call->context->services_data;
-    if (call->constant && site->plan) services_make_room(site->plan->arena, prn_value_bytes(call->constant));
+    if (call->constant && site->plan) services_make_room(site->plan->memory.arena, prn_value_bytes(call->constant));
     prony_status status = services_build_packed(argument, data);
     call->built = true;
     if (call->constant && prn_value_bytes(call->constant) >= PRN_DEFER_BYTES)
@@ -285,10 +285,10 @@ static PRN_OWN_FRAME prony_status enter_child(const prony_context *context, cons
     const prn_step *step = site->step;
     uint32_t first = PRN_NO_VALUE;
     for (size_t k = 0; k < step->context.output_count && first == PRN_NO_VALUE; k++) first = step->outputs[k];
-    plan->arena = site->plan->arena;
-    plan->account = prn_dynamic_tensor_owner(site, first);
-    plan->account_step = prn_dynamic_tensor_step(site->plan, step->index);
-    prn_plan_point(plan, plan->base);
+    plan->memory.arena = site->plan->memory.arena;
+    plan->nested.value = prn_dynamic_tensor_owner(site, first);
+    plan->nested.step = prn_dynamic_tensor_step(site->plan, step->index);
+    prn_plan_point(plan, plan->memory.base);
     return PRONY_OK;
 }
 
@@ -306,7 +306,7 @@ static prony_status subgraph_run(const prony_context *context, const struct prn_
     PRN_TRY(prn_stack_check(context->error));
     prn_plan_forget(plan);
     PRN_TRY(enter_child(context, site, child, plan, inputs, input_count));
-    plan->trips++;
+    plan->nested.trips++;
     prony_status status = prn_plan_run(plan, NULL, context->error);
     if (status != PRONY_OK) {
         prn_error_name_part(context->error, &site->node->info, child->name);
@@ -340,7 +340,7 @@ static prony_status work_add(const prony_context *context, const prony_cost *cos
 {
     const prn_node_environment *site = running_site(context);
     if (!site) return not_running(context);
-    if (!site->step->executed || prn_cost_add(site->step->executed, cost)) return PRONY_OK;
+    if (!site->step->work.executed || prn_cost_add(site->step->work.executed, cost)) return PRONY_OK;
     return prony_fail(context, PRONY_LIMIT, "the cost of what was executed exceeds 64 bits");
 }
 
@@ -398,7 +398,9 @@ static bool items_shorten(const prony_context *context, const prony_value *from,
 static void value_drop(const prony_context *context, prony_value *value)
 {
     const prn_node_environment *site = running_site(context);
-    if (site) prn_dynamic_tensor_drop(site->plan->arena, value, prn_dynamic_tensor_step(site->plan, site->step->index));
+    if (site)
+        prn_dynamic_tensor_drop(site->plan->memory.arena, value,
+                                prn_dynamic_tensor_step(site->plan, site->step->index));
 }
 
 static prony_status output_set(const prony_context *context, size_t index, prony_value *value)

@@ -69,6 +69,6 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
     PRN_TRY(reserve_trace(session, cached->plan, error));
     cached->plan_ns = prn_now_ns() - start;
     cached->first_run_ns = -1;
-    if (cached->plan->workers == 1 && !session->team) prn_thread_pool_warm(cached->plan->threads);
+    if (cached->plan->parallel.workers == 1 && !session->team) prn_thread_pool_warm(cached->plan->parallel.threads);
     return PRONY_OK;
 }

@@ -77,7 +77,7 @@ static void plans_point_inputs(prony_session *session, prn_cached_plan *cached)
         value->shape = given->shape;
     }
     prn_user_buffer_point(session, cached);
-    prn_plan_point(cached->plan, cached->plan->base);
+    prn_plan_point(cached->plan, cached->plan->memory.base);
     cached->pointed = true;
 }
 
@@ -125,8 +125,8 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
     }
     if (!found->pointed) plans_point_inputs(session, found);
     session->current = found;
-    session->threads = found->plan->threads;
-    session->workers = found->plan->workers;
+    session->threads = found->plan->parallel.threads;
+    session->workers = found->plan->parallel.workers;
     return PRONY_OK;
 }
 

@@ -215,7 +215,7 @@ prony_status prn_session_run_once(prony_session *session, prn_trace *trace, pron
     }
     if (status != PRONY_OK) {
         prn_session_name_failure(session, status, error);
-        prn_arena_run_end(cached->plan->arena);
+        prn_arena_run_end(cached->plan->memory.arena);
         session->current = NULL;
         return status;
     }

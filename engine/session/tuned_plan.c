@@ -129,7 +129,7 @@ static void tuned_plan_point_inputs(const race *r, prn_plan *plan)
         value->count = given->count;
         if (given->kind != PRONY_TENSOR) value->dtype = given->dtype;
     }
-    prn_plan_point(plan, plan->base);
+    prn_plan_point(plan, plan->memory.base);
 }
 
 /* ---- both of them ---- */

@@ -292,13 +292,13 @@ prony_status prn_accuracy_driver_create(prn_accuracy_driver *w, prony_session *s
 prony_status prn_accuracy_driver_run(prn_accuracy_driver *w, prony_error *error)
 {
     prn_plan *plan = w->session->current->plan;
-    struct prn_schedule *schedule = plan->schedule;
+    struct prn_schedule *schedule = plan->parallel.schedule;
     prn_trace trace = {.watch = accuracy_driver_watch, .watch_user = w};
     w->error = error;
     prn_f64_tensor_begin();
-    plan->schedule = NULL;
+    plan->parallel.schedule = NULL;
     prony_status status = prn_session_run_once(w->session, &trace, error);
-    plan->schedule = schedule;
+    plan->parallel.schedule = schedule;
     if (status == PRONY_OK) status = w->status;
     if (status != PRONY_OK) return status;
     const int64_t start = prn_now_ns();

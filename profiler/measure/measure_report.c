@@ -116,7 +116,7 @@ static void fill_held(prony_report *report, const prn_recording *r)
     prn_arena_figures arena;
     prony_memory_held *held = &report->memory.held;
     if (!prn_resident_read(&resident)) return;
-    prn_arena_read(r->cached->plan->arena, &arena);
+    prn_arena_read(r->cached->plan->memory.arena, &arena);
     report->memory.held_known = report->measured_here = true;
     held->file_bytes = resident.mapped_bytes;
     held->library_bytes = resident.library_bytes;

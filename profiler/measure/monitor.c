@@ -87,7 +87,7 @@ static void monitor_tell(prony_session *session, monitor *m, int64_t latency_ns)
 {
     int64_t begin = prn_now_ns();
     const prn_plan *plan = session->current->plan;
-    prony_sample sample = {.run = m->runs, .latency_ns = latency_ns, .arena_bytes = plan->figures.planned_bytes};
+    prony_sample sample = {.run = m->runs, .latency_ns = latency_ns, .arena_bytes = plan->memory.figures.planned_bytes};
     size_t window = m->since < WINDOW ? (size_t)m->since : WINDOW;
     bool known = prn_stats_compute(&sample.latency, m->window_ns, window, false, NULL) == PRONY_OK;
     sample.operator_count = monitor_fill_rows(m, plan);

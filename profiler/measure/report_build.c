@@ -129,8 +129,10 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     prn_report_config *config = &report->config;
     const prony_value_info *first = report->model.input_count ? &report->model.inputs[0] : NULL;
     config->intra_op_threads = threads;
-    config->inter_op_threads = plan ? plan->workers : options->inter_op_threads > 1 ? options->inter_op_threads : 1;
-    config->inter_op_reason = report_build_copy_text(report, plan ? plan->workers_note : "");
+    config->inter_op_threads = plan                            ? plan->parallel.workers
+                               : options->inter_op_threads > 1 ? options->inter_op_threads
+                                                               : 1;
+    config->inter_op_reason = report_build_copy_text(report, plan ? plan->parallel.note : "");
     config->affinity = report_build_copy_text(report, options->affinity ? options->affinity : "");
     config->batch = first && first->shape.rank > 0 ? first->shape.dim[0] : -1;
     prn_precision_find(options->precision, &config->precision);
@@ -217,7 +219,7 @@ static uint64_t offset_of(const prn_plan *plan, uint32_t value)
     uint64_t offset;
     if (value == PRN_NO_VALUE) return UINT64_MAX;
     const prn_plan_value *root = plan->values[prn_plan_root(plan, value, &offset)];
-    return root->buffer == PRN_NO_BUFFER ? UINT64_MAX : plan->buffers[root->buffer].offset + offset;
+    return root->buffer == PRN_NO_BUFFER ? UINT64_MAX : plan->memory.buffers[root->buffer].offset + offset;
 }
 
 /* The reason why a matmul-like operator runs in float32 although the session allows less precision; 0: it does not, or
@@ -230,7 +232,7 @@ static int64_t stays_in_fp32(const prn_step *step, const prn_kernel *kernel)
     const bool in_less = kernel->precisions && !(kernel->precisions & PRN_PRECISION(FP32));
     if (context->precision == PRONY_PRECISION_FP32 || context->precision == PRONY_PRECISION_FP32_STRICT || in_less)
         return 0;
-    if (step->cost.macs == 0 || step->cost.flops == 0) return 0;
+    if (step->work.cost.macs == 0 || step->work.cost.flops == 0) return 0;
     if (!first || first->dtype != PRONY_FLOAT32) return 0;
     if (!context->constant_inputs) return PRN_STAYS_VARIABLE;
     return strcmp(op, "Gemm") == 0 || strcmp(op, "MatMul") == 0 ? PRN_STAYS_SMALL : PRN_STAYS_KIND;
@@ -274,7 +276,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
     report->operator_count = plan->step_count;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
-        const prony_cost own = prn_cost_kept(&step->cost);
+        const prony_cost own = prn_cost_kept(&step->work.cost);
         const prn_kernel *kernel = prn_step_kernel(step);
         prony_operator_row *row = &report->operators[s];
         uint32_t *layers = prn_bump_alloc(&report->pool, step->node->layer_count + 1, sizeof *layers);
@@ -296,7 +298,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         row->cost.fact_count = 0;
         if (!prn_step_beside(plan, step, &row->cost))
             return prn_fail(error, PRONY_LIMIT, "operator \"%s\": its cost overflows 64 bits", row->name);
-        row->threads = plan->threads;
+        row->threads = plan->parallel.threads;
         row->offset_bytes = step->context.output_count ? offset_of(plan, step->outputs[0]) : UINT64_MAX;
         for (size_t k = 0; k < step->context.output_count; k++)
             if (step->outputs[k] != PRN_NO_VALUE) row->output_bytes += plan->values[step->outputs[k]]->bytes;

@@ -5,8 +5,8 @@
 
 static const char *owner_name(const prn_plan *plan, size_t buffer)
 {
-    uint32_t owner = plan->buffer_owner[buffer];
-    if (plan->buffer_tag[buffer] == PRN_TAG_SCRATCH) return plan->steps[owner]->node->info.name;
+    uint32_t owner = plan->memory.owner[buffer];
+    if (plan->memory.tag[buffer] == PRN_TAG_SCRATCH) return plan->steps[owner]->node->info.name;
     return plan->program->values[plan->values[owner]->source]->name;
 }
 
@@ -20,29 +20,29 @@ static prony_status fill_events(prony_report *report, const prn_plan *plan, pron
 {
     prony_memory_report *memory = &report->memory;
     size_t dynamic_count = 0;
-    const prn_arena_event *dynamic = prn_arena_events(plan->arena, &dynamic_count);
+    const prn_arena_event *dynamic = prn_arena_events(plan->memory.arena, &dynamic_count);
     prony_memory_event *events =
-        prn_bump_alloc(&report->pool, 2 * plan->buffer_count + dynamic_count + 1, sizeof *events);
+        prn_bump_alloc(&report->pool, 2 * plan->memory.buffer_count + dynamic_count + 1, sizeof *events);
     size_t *next = prn_calloc(2 * (plan->step_count + 2), sizeof *next);
     prony_status status = events && next ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) {
         size_t slots = 2 * (plan->step_count + 1);
-        for (size_t b = 0; b < plan->buffer_count; b++) {
-            next[2 * plan->buffers[b].first]++;
-            next[2 * plan->buffers[b].last + 1]++;
+        for (size_t b = 0; b < plan->memory.buffer_count; b++) {
+            next[2 * plan->memory.buffers[b].first]++;
+            next[2 * plan->memory.buffers[b].last + 1]++;
         }
         for (size_t i = 0, sum = 0; i < slots; i++) {
             size_t here = next[i];
             next[i] = sum;
             sum += here;
         }
-        for (size_t b = 0; status == PRONY_OK && b < plan->buffer_count; b++) {
-            const prn_buffer *buffer = &plan->buffers[b];
+        for (size_t b = 0; status == PRONY_OK && b < plan->memory.buffer_count; b++) {
+            const prn_buffer *buffer = &plan->memory.buffers[b];
             const char *name = owner_name(plan, b);
             const char *copy = prn_bump_strndup(&report->pool, name, strlen(name));
             if (!copy) status = prn_no_memory(error);
             prony_memory_event e = {.owner = copy,
-                                    .tag = prn_arena_tag_name((prn_arena_tag)plan->buffer_tag[b]),
+                                    .tag = prn_arena_tag_name((prn_arena_tag)plan->memory.tag[b]),
                                     .asked_bytes = buffer->bytes,
                                     .given_bytes = report_memory_aligned(buffer->bytes),
                                     .offset_bytes = buffer->offset,
@@ -52,7 +52,7 @@ static prony_status fill_events(prony_report *report, const prn_plan *plan, pron
             e.step = buffer->last;
             events[next[2 * buffer->last + 1]++] = e;
         }
-        memory->event_count = 2 * plan->buffer_count;
+        memory->event_count = 2 * plan->memory.buffer_count;
     }
     for (size_t d = 0; status == PRONY_OK && d < dynamic_count; d++) {
         const char *name = plan->program->values[plan->values[dynamic[d].owner]->source]->name;
@@ -77,10 +77,10 @@ static prony_status fill_timeline(prony_report *report, const prn_plan *plan, pr
     int64_t *change = prn_calloc(plan->step_count + 2, sizeof *change);
     prony_status status = points && change ? PRONY_OK : prn_no_memory(error);
     int64_t live = 0;
-    for (size_t b = 0; status == PRONY_OK && b < plan->buffer_count; b++) {
-        change[plan->buffers[b].first] += (int64_t)report_memory_aligned(plan->buffers[b].bytes);
-        if (plan->buffers[b].last + 1 <= plan->step_count)
-            change[plan->buffers[b].last + 1] -= (int64_t)report_memory_aligned(plan->buffers[b].bytes);
+    for (size_t b = 0; status == PRONY_OK && b < plan->memory.buffer_count; b++) {
+        change[plan->memory.buffers[b].first] += (int64_t)report_memory_aligned(plan->memory.buffers[b].bytes);
+        if (plan->memory.buffers[b].last + 1 <= plan->step_count)
+            change[plan->memory.buffers[b].last + 1] -= (int64_t)report_memory_aligned(plan->memory.buffers[b].bytes);
     }
     for (uint32_t s = 0; status == PRONY_OK && s < plan->step_count; s++) {
         live += change[s];
@@ -96,9 +96,9 @@ prony_status prn_report_fill_memory(prony_report *report, prony_model *model, co
                                     prony_error *error)
 {
     prony_memory_report *memory = &report->memory;
-    const prn_memory_plan_figures *figures = &plan->figures;
+    const prn_memory_plan_figures *figures = &plan->memory.figures;
     prn_arena_figures dynamic;
-    prn_arena_read(plan->arena, &dynamic);
+    prn_arena_read(plan->memory.arena, &dynamic);
     memory->weight_bytes += plan->program->weight_bytes;
     memory->packed_weight_bytes = prn_weight_cache_bytes(model->shared);
     memory->planned_bytes = figures->planned_bytes;
@@ -107,13 +107,13 @@ prony_status prn_report_fill_memory(prony_report *report, prony_model *model, co
         figures->planned_bytes ? 1.0 - (double)figures->lower_bound_bytes / (double)figures->planned_bytes : 0;
     memory->peak_live_bytes = figures->lower_bound_bytes + dynamic.peak_live_bytes;
     memory->average_live_bytes = figures->average_live_bytes;
-    memory->scratch_bytes = plan->scratch_bytes;
+    memory->scratch_bytes = plan->memory.scratch_bytes;
     memory->internal_fragmentation = figures->internal_fragmentation;
     memory->external_fragmentation = figures->external_fragmentation > dynamic.external_fragmentation
                                          ? figures->external_fragmentation
                                          : dynamic.external_fragmentation;
-    memory->allocations = plan->buffer_count + dynamic.allocations;
-    memory->releases = plan->buffer_count + dynamic.releases;
+    memory->allocations = plan->memory.buffer_count + dynamic.allocations;
+    memory->releases = plan->memory.buffer_count + dynamic.releases;
     report->has_memory = true;
     PRN_TRY(fill_timeline(report, plan, error));
     return record ? fill_events(report, plan, error) : PRONY_OK;

@@ -83,7 +83,7 @@ static prony_status fill_layer_cost(builder *b, prony_nested_row *row, const prn
     row->cost = prn_layer_cost(layer);
     if (!plan || !b->nested) return PRONY_OK;
     row->executed = true;
-    row->executions = layer->folded ? 0 : b->nested->trips[plan->nested_index];
+    row->executions = layer->folded ? 0 : b->nested->trips[plan->nested.index];
     prony_cost once = prn_layer_cost(layer);
     row->cost = (prony_cost){.parameters = once.parameters};
     if (layer->dynamic || has_children) return PRONY_OK;
@@ -179,7 +179,7 @@ static prony_status report_nested_add_program(builder *b, const prn_program *pro
     if (status == PRONY_OK) status = report_nested_fill_sources(b, program, rows);
     prn_free(owner_nodes);
     if (plan && b->nested)
-        b->rows[plan->nested_index] = rows;
+        b->rows[plan->nested.index] = rows;
     else
         prn_free(rows);
     return status;
@@ -204,8 +204,8 @@ static prony_status add_all_layers(builder *b, const prn_program *program, const
 static prony_status fill_step_cost(builder *b, prony_nested_row *row, const prn_plan *plan, const prn_step *step)
 {
     row->executed = true;
-    row->executions = b->nested->trips[plan->nested_index];
-    row->cost.parameters = step->cost.parameters;
+    row->executions = b->nested->trips[plan->nested.index];
+    row->cost.parameters = step->work.cost.parameters;
     prony_cost beside = {0};
     bool fits = prn_nested_cost(b->nested, plan, step, &row->cost) && prn_step_beside(plan, step, &beside);
     row->cost.parameters += beside.parameters;
@@ -217,7 +217,7 @@ static prony_status fill_step_cost(builder *b, prony_nested_row *row, const prn_
 /* Layers with a cost known after the run only get the executed cost of their step, without the other layers'. */
 static prony_status link_layers(builder *b, prony_nested_row *row, const prn_plan *plan, const prn_step *step)
 {
-    const uint32_t *rows = b->rows[plan->nested_index];
+    const uint32_t *rows = b->rows[plan->nested.index];
     uint32_t *layers = prn_bump_alloc(&b->report->pool, step->node->layer_count + 1, sizeof *layers);
     if (!layers || !rows) return prn_no_memory(b->error);
     for (uint32_t k = 0; k < step->node->layer_count; k++) {
@@ -262,14 +262,14 @@ static prony_status add_plan(builder *b, const prn_plan *plan, const place *at)
 {
     for (size_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
-        uint32_t index = step->nested_index;
+        uint32_t index = step->nested.index;
         prony_nested_row *row = &b->report->nested_operators[index];
         b->report->nested_operator_count++;
         row->index = index;
         PRN_TRY(report_nested_fill_place(b, row, at, &step->node->info));
         PRN_TRY(fill_kernel(b, row, step));
         row->dynamic = step->dynamic;
-        row->cancelled = plan->stopped_at == s;
+        row->cancelled = plan->run.stopped_at == s;
         PRN_TRY(fill_step_cost(b, row, plan, step));
         PRN_TRY(link_layers(b, row, plan, step));
         PRN_TRY(add_step_children(b, step, at, index));
@@ -294,14 +294,14 @@ static prony_status note_stop(builder *b, const prn_plan *plan)
 {
     prony_report *r = b->report;
     const prony_nested_row *inmost = NULL;
-    if (plan->stopped_at == PRN_NO_STEP) return PRONY_OK;
+    if (plan->run.stopped_at == PRN_NO_STEP) return PRONY_OK;
     for (size_t i = 0; i < r->nested_operator_count; i++) {
         const prony_nested_row *row = &r->nested_operators[i];
         if (!row->cancelled) continue;
-        if (row->owner == plan->stopped_at) inmost = row;
+        if (row->owner == plan->run.stopped_at) inmost = row;
         for (size_t k = 0; k < row->layer_count; k++) r->nested_layers[row->layers[k]].cancelled = true;
     }
-    const char *outer = plan->steps[plan->stopped_at]->node->info.name;
+    const char *outer = plan->steps[plan->run.stopped_at]->node->info.name;
     r->stopped_at = inmost ? report_nested_join(b, inmost->path, inmost->name) : report_nested_copy_text(b, outer);
     return r->stopped_at ? PRONY_OK : prn_no_memory(b->error);
 }
@@ -369,8 +369,8 @@ static bool own_work_agrees(const builder *b, const prn_plan *plan, const remain
     for (size_t s = 0; ok && s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         if (step->children)
-            ok = is_own_work(&steps->rows[step->nested_index], &b->nested->tallies[step->nested_index].cost, plan, step,
-                             b->nested->trips[plan->nested_index]);
+            ok = is_own_work(&steps->rows[step->nested.index], &b->nested->tallies[step->nested.index].cost, plan, step,
+                             b->nested->trips[plan->nested.index]);
         for (uint32_t c = 0; ok && step->children && c < step->node->child_count; c++)
             if (step->children[c]) ok = own_work_agrees(b, step->children[c], steps);
     }
@@ -389,7 +389,7 @@ static bool sums_agree(const builder *b, const prn_plan *plan, remainders *steps
     for (uint32_t s = 0; ok && s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
         if (!step->children) continue;
-        ok = plan->stopped_at != PRN_NO_STEP || is_own_work(&steps->owners[s], step->executed, plan, step, 1);
+        ok = plan->run.stopped_at != PRN_NO_STEP || is_own_work(&steps->owners[s], step->work.executed, plan, step, 1);
         if (ok) ok = is_own_work(&steps->owners[s], &layers->owners[step->node->own_layer], plan, step, 1);
         for (uint32_t c = 0; ok && c < step->node->child_count; c++)
             if (step->children[c]) ok = own_work_agrees(b, step->children[c], steps);

@@ -69,11 +69,12 @@ static void copy_outputs(const prn_plan *plan, graph_outputs *out)
 
 static prony_status run_once(graph_model *m, prn_plan *plan, uint64_t replay, graph_outputs *out)
 {
-    prn_arena_run_begin(plan->arena);
-    PRN_TRY(replay && plan->schedule ? plan_replay(plan, replay, &m->error) : prn_plan_run(plan, NULL, &m->error));
+    prn_arena_run_begin(plan->memory.arena);
+    PRN_TRY(replay && plan->parallel.schedule ? plan_replay(plan, replay, &m->error)
+                                              : prn_plan_run(plan, NULL, &m->error));
     copy_outputs(plan, out);
     prn_plan_forget(plan);
-    uint64_t left = prn_arena_run_end(plan->arena);
+    uint64_t left = prn_arena_run_end(plan->memory.arena);
     if (left) return prn_fail(&m->error, PRONY_INTERNAL, "%llu dynamic bytes are left", (unsigned long long)left);
     return PRONY_OK;
 }
@@ -82,7 +83,7 @@ static prony_status run_plan(graph_model *m, prn_plan *plan, const graph_way *wa
 {
     const prn_program *program = plan->program;
     for (size_t i = 0; i < m->input_count; i++) plan->values[program->inputs[i]]->value.data = m->inputs[i].data;
-    prn_plan_point(plan, plan->base);
+    prn_plan_point(plan, plan->memory.base);
     PRN_TRY(run_once(m, plan, way->replay, out));
     for (int again = 1; again < way->runs; again++) {
         graph_outputs next = {0};
@@ -99,9 +100,9 @@ static prony_status run_plan(graph_model *m, prn_plan *plan, const graph_way *wa
 static prony_status staff(prn_plan *plan, const graph_way *way, prony_error *error)
 {
     prn_thread_pool *team = NULL;
-    if (!plan->schedule || way->replay) return PRONY_OK;
+    if (!plan->parallel.schedule || way->replay) return PRONY_OK;
     PRN_TRY(prn_thread_pool_create(&team, way->workers * way->threads - 1, false, error));
-    prony_status status = prn_schedule_staff(plan->schedule, team, error);
+    prony_status status = prn_schedule_staff(plan->parallel.schedule, team, error);
     prn_thread_pool_release(team);
     return status;
 }
@@ -142,7 +143,7 @@ void graph_run(graph_model *m, const graph_way *way, graph_outputs *out)
     snprintf(out->message, sizeof out->message, "%s", out->status == PRONY_OK ? "" : m->error.message);
     if (plan) {
         prn_plan_forget(plan);
-        (void)prn_arena_run_end(plan->arena);
+        (void)prn_arena_run_end(plan->memory.arena);
     }
     prn_plan_release(plan);
     prn_program_release(program);

@@ -133,7 +133,7 @@ void mr_expect_text(const prony_value *got, const char *dims, const char *wanted
 static prn_arena_figures figures_of(const model_run *r)
 {
     prn_arena_figures figures;
-    prn_arena_read(r->session->current->plan->arena, &figures);
+    prn_arena_read(r->session->current->plan->memory.arena, &figures);
     return figures;
 }
 

@@ -37,13 +37,14 @@ static void each_buffer(replay *r, uint32_t s, void (*visit)(replay *r, uint32_t
     for (uint32_t c = 0; c < step->node->child_count; c++)
         for (uint32_t k = 0; k < step->node->children[c].captured_count; k++)
             visit(r, buffer_of(plan, prn_plan_plain(plan, step->node->children[c].captured[k])));
-    visit(r, step->scratch_buffer);
-    visit(r, step->children_buffer);
+    visit(r, step->memory.scratch_buffer);
+    visit(r, step->memory.children_buffer);
 }
 
 static void poison(const prn_plan *plan, uint32_t buffer)
 {
-    memset(plan->base + plan->buffers[buffer].offset, PATTERN, (size_t)plan->buffers[buffer].bytes);
+    memset(plan->memory.base + plan->memory.buffers[buffer].offset, PATTERN,
+           (size_t)plan->memory.buffers[buffer].bytes);
 }
 
 static void add_user(replay *r, uint32_t buffer)
@@ -78,8 +79,8 @@ static void begin(replay *r, uint32_t s)
         }
         if (!read) memset(out->value.data, PATTERN, out->bytes);
     }
-    if (step->scratch_buffer != PRN_NO_BUFFER) poison(plan, step->scratch_buffer);
-    if (step->children_buffer != PRN_NO_BUFFER) poison(plan, step->children_buffer);
+    if (step->memory.scratch_buffer != PRN_NO_BUFFER) poison(plan, step->memory.scratch_buffer);
+    if (step->memory.children_buffer != PRN_NO_BUFFER) poison(plan, step->memory.children_buffer);
     r->running[r->count++] = s;
 }
 
@@ -89,26 +90,26 @@ static prony_status end(replay *r, uint32_t at, prony_error *error)
     r->running[at] = r->running[--r->count];
     PRN_TRY(prn_plan_step(r->plan, s, error));
     each_buffer(r, s, drop_user);
-    prn_schedule_end(r->plan->schedule, s);
+    prn_schedule_end(r->plan->parallel.schedule, s);
     return PRONY_OK;
 }
 
 static prony_status run(replay *r, prony_error *error)
 {
     const prn_plan *plan = r->plan;
-    uint32_t most = (uint32_t)(plan->workers < MOST_RUNNING ? plan->workers : MOST_RUNNING);
-    memset(plan->base, PATTERN, (size_t)plan->figures.planned_bytes);
+    uint32_t most = (uint32_t)(plan->parallel.workers < MOST_RUNNING ? plan->parallel.workers : MOST_RUNNING);
+    memset(plan->memory.base, PATTERN, (size_t)plan->memory.figures.planned_bytes);
     for (uint32_t s = 0; s < plan->step_count; s++) each_buffer(r, s, add_user);
     for (size_t k = 0; k < plan->program->output_count; k++) {
         uint32_t buffer = buffer_of(plan, plan->outputs[k]);
         if (buffer != PRN_NO_BUFFER) r->users[buffer] = UINT32_MAX;
     }
-    prn_schedule_begin(plan->schedule);
+    prn_schedule_begin(plan->parallel.schedule);
     for (;;) {
         uint32_t step = UINT32_MAX;
         if (r->count < most && (r->count == 0 || draw(r, 3))) {
-            step = prn_schedule_take(plan->schedule, draw(r, 6));
-            if (step == UINT32_MAX) step = prn_schedule_take(plan->schedule, 0);
+            step = prn_schedule_take(plan->parallel.schedule, draw(r, 6));
+            if (step == UINT32_MAX) step = prn_schedule_take(plan->parallel.schedule, 0);
         }
         if (step != UINT32_MAX)
             begin(r, step);
@@ -122,7 +123,7 @@ static prony_status run(replay *r, prony_error *error)
 prony_status plan_replay(prn_plan *plan, uint64_t seed, prony_error *error)
 {
     replay r = {.plan = plan, .random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1};
-    r.users = calloc(plan->buffer_count + 1, sizeof *r.users);
+    r.users = calloc(plan->memory.buffer_count + 1, sizeof *r.users);
     if (!r.users) abort();
     prony_status status = run(&r, error);
     free(r.users);

@@ -104,8 +104,8 @@ static prony_status run_after(check *c, prn_plan **plan)
     if (!prn_program_trim(c->after, NULL)) abort();
     PRN_TRY(prn_plan_create(plan, c->after, NULL, &options, &m->error));
     for (size_t i = 0; i < m->input_count; i++) (*plan)->values[c->after->inputs[i]]->value.data = m->inputs[i].data;
-    prn_plan_point(*plan, (*plan)->base);
-    prn_arena_run_begin((*plan)->arena);
+    prn_plan_point(*plan, (*plan)->memory.base);
+    prn_arena_run_begin((*plan)->memory.arena);
     PRN_TRY(prn_plan_run(*plan, NULL, &m->error));
     for (size_t i = 0; i < m->input_count; i++) keep(c, c->after->inputs[i], &m->inputs[i]);
     for (size_t k = 0; k < c->after->output_count; k++)
@@ -489,7 +489,7 @@ static bool rewritten_agrees(check *c)
     if (!good) snprintf(c->text, c->size, "rewritten: %s", c->m->error.message);
     if (plan) {
         prn_plan_forget(plan);
-        (void)prn_arena_run_end(plan->arena);
+        (void)prn_arena_run_end(plan->memory.arena);
     }
     if (good) count_forms(c);
     good = good && values_agree(c) && outputs_agree(c) && graph_report_agrees(c->m, NULL, c->text, c->size);

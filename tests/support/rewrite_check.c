@@ -241,8 +241,8 @@ static void run(prn_program *program, prony_value *outputs)
         fill_input(value, program->values[program->inputs[i]]->name, data[i]);
         value->data = data[i];
     }
-    prn_plan_point(plan, plan->base);
-    prn_arena_run_begin(plan->arena);
+    prn_plan_point(plan, plan->memory.base);
+    prn_arena_run_begin(plan->memory.arena);
     if (prn_plan_run(plan, NULL, &error) != PRONY_OK) fail_msg("%s", error.message);
     for (size_t k = 0; k < program->output_count; k++) {
         outputs[k] = plan->values[plan->outputs[k]]->value;
@@ -252,7 +252,7 @@ static void run(prn_program *program, prony_value *outputs)
         memcpy(copy, outputs[k].data, bytes);
         outputs[k].data = copy;
     }
-    prn_arena_run_end(plan->arena);
+    prn_arena_run_end(plan->memory.arena);
     prn_plan_release(plan);
     for (size_t i = 0; i < program->input_count; i++) free(data[i]);
 }

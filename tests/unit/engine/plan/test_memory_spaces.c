@@ -372,8 +372,8 @@ static void memory_is_counted_where_it_is(void **state)
         mr_open(&r, m);
         mr_set(&r, "x", PRONY_FLOAT32, "1000", x);
         (void)mr_run(&r, 0);
-        assert_int_equal(plan_of(&r)->figures.planned_bytes, BYTES);
-        assert_int_equal(plan_of(&r)->places[0].figures.planned_bytes, (variant ? 11 : 2) * BYTES);
+        assert_int_equal(plan_of(&r)->memory.figures.planned_bytes, BYTES);
+        assert_int_equal(plan_of(&r)->memory.spaces[0].figures.planned_bytes, (variant ? 11 : 2) * BYTES);
         assert_int_equal(mirror_use.bytes, (variant ? 11 : 2) * BYTES);
         close_all(&r);
     }
@@ -428,7 +428,7 @@ static void several_workers(void **state)
     mr_open(&r, m);
     mr_set(&r, "x", PRONY_FLOAT32, "4096", x);
     for (int run = 0; run < 20; run++) mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "4096", wanted);
-    assert_non_null(plan_of(&r)->graph);
+    assert_non_null(plan_of(&r)->parallel.graph);
     close_all(&r);
 }
 
@@ -460,7 +460,7 @@ static void reports_show_copies(void **state)
     assert_true(rows[1].offset_bytes == UINT64_MAX && rows[2].offset_bytes == UINT64_MAX &&
                 rows[3].offset_bytes != UINT64_MAX);
     const prony_memory_report *memory = prony_report_memory(report);
-    assert_int_equal(memory->planned_bytes, plan_of(&r)->figures.planned_bytes);
+    assert_int_equal(memory->planned_bytes, plan_of(&r)->memory.figures.planned_bytes);
 
     /* The accuracy profile reads values in every memory space. */
     prony_accuracy_options all = PRONY_ACCURACY_OPTIONS_INIT;

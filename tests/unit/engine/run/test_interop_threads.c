@@ -430,9 +430,10 @@ static void auto_says_why(void **state)
         assert_int_equal(prn_program_bind(&program, model, &model->file->graph, NULL, NULL, &bind, &error), PRONY_OK);
         prn_plan_options options = {.threads = of[i].threads, .workers = PRN_WORKERS_AUTO, .cores = of[i].cores};
         assert_int_equal(prn_plan_create(&plan, program, NULL, &options, &error), PRONY_OK);
-        if (plan->workers < of[i].least || plan->workers > of[i].most) fail_msg("%zu: %s", i, plan->workers_note);
-        if (!strstr(plan->workers_note, of[i].why))
-            fail_msg("%zu: '%s' does not say '%s'", i, plan->workers_note, of[i].why);
+        if (plan->parallel.workers < of[i].least || plan->parallel.workers > of[i].most)
+            fail_msg("%zu: %s", i, plan->parallel.note);
+        if (!strstr(plan->parallel.note, of[i].why))
+            fail_msg("%zu: '%s' does not say '%s'", i, plan->parallel.note, of[i].why);
         prn_plan_release(plan);
         prn_program_release(program);
         prony_model_release(model);
@@ -456,8 +457,8 @@ static void a_chain_is_not_scheduled(void **state)
             mr_run(&r, 0);
             assert_int_equal(prony_session_workers(r.session), 1);
             assert_int_equal(prony_session_threads(r.session), no_work_stealing ? 2 : 4);
-            assert_null(r.session->current->plan->schedule);
-            assert_non_null(strstr(r.session->current->plan->workers_note, "so none run side by side"));
+            assert_null(r.session->current->plan->parallel.schedule);
+            assert_non_null(strstr(r.session->current->plan->parallel.note, "so none run side by side"));
         }
         mr_close(&r);
     }
@@ -554,9 +555,9 @@ static void plans_of_several_windows_agree(void **state)
         assert_memory_equal(y->data, wanted, sizeof wanted);
         prn_plan *plan = r.session->current->plan;
         if (workers > 1) {
-            assert_non_null(plan->graph);
+            assert_non_null(plan->parallel.graph);
             for (uint32_t s = PRN_WINDOW_STEPS; s < plan->step_count; s++)
-                assert_true(plan->graph->before_count[s] > 0);
+                assert_true(plan->parallel.graph->before_count[s] > 0);
         }
         for (uint64_t seed = 1; workers > 1 && seed < 6; seed++) {
             if (plan_replay(plan, seed, &r.error) != PRONY_OK) fail_msg("%s", r.error.message);
