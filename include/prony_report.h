@@ -575,8 +575,6 @@ typedef struct prony_write_options {
 
 /* Charts that PRONY_FORMAT_SVG draws, ending with NULL. */
 PRONY_API const char *const *prony_chart_names(void);
-/* true: since the page draws its charts without a library, always. Kept for callers of earlier versions. */
-PRONY_API bool prony_html_has_charts(void);
 
 /* Bytes of the UTF-8 character that `text` (zero-terminated) begins with, if it may be shown as it is. 0: it is
  * invalid, controls a terminal, ends a line or paragraph, or changes the direction of text; show '?' and go on with the

@@ -148,7 +148,7 @@ static bool user_buffers_update_cache(const prony_session *session, const prn_pl
     const uint32_t output = plan->outputs[k];
     const prn_plan_value *made = plan->values[output];
     void *bytes = session->outputs[k].user_bytes;
-    if (plan->workers > 1 || made->defined == PRN_NO_STEP || made->defined >= plan->step_count) return false;
+    if (plan->parallel.workers > 1 || made->defined == PRN_NO_STEP || made->defined >= plan->step_count) return false;
     const prn_step *step = plan->steps[made->defined];
     const size_t first = step->node->binding.op ? step->node->binding.op->cache_input : 0;
     for (uint32_t o = 1; first && o <= 2 && o < step->node->output_count; o++) {

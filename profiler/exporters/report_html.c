@@ -8,15 +8,9 @@
 #include "profiler/exporters/export_out.h"
 #include "profiler/exporters/html_assets.h"
 #include "profiler/exporters/html_tables.h"
-#include "profiler/exporters/report_svg.h"
 #include "profiler/report/report.h"
 
 #define PUT_ASSET(out, name) prn_out_bytes((out), prn_html_##name, (size_t)(prn_html_##name##_end - prn_html_##name))
-
-bool prony_html_has_charts(void)
-{
-    return true;
-}
 
 typedef struct data_filter {
     prn_out *out;

@@ -1,5 +1,5 @@
 /* The curves of several studies in one chart: throughput or speed-up over threads, a colour a study. */
-#include "profiler/exporters/svg.h"
+#include "profiler/exporters/svg/svg.h"
 #include "profiler/study/study_join.h"
 
 #include <math.h>
@@ -72,7 +72,7 @@ static void draw_study(prn_out *out, const prn_study_join *join, size_t k, const
                          color, 2, false);
         snprintf(tip, sizeof tip, "%.100s, %s: %s", join->names[k], prn_study_label(s, i, label),
                  prn_number_si(number, curve_value(r, speedup), 4, ""));
-        prn_svg_circle(out, at, height, 4, color, tip);
+        prn_svg_circle(out, at, height, 4, color, PRN_SVG_TIP(tip));
     }
 }
 

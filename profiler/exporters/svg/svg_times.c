@@ -106,9 +106,10 @@ prony_status prn_svg_cores(prn_out *out, const prony_report *r, prony_error *err
     char note[240], text[80];
     prn_number_text mean;
     (void)error;
-    snprintf(note, sizeof note,
-             "%.60s: busy share of each usable processor during the measurement, all processes together; mean at the right",
-             prn_report_title(r));
+    snprintf(
+        note, sizeof note,
+        "%.60s: busy share of each usable processor during the measurement, all processes together; mean at the right",
+        prn_report_title(r));
     prn_svg_begin(out, RIGHT + 60, bottom + 50, "Processors over time", note);
     prn_svg_axis_x(out, &x, TOP, bottom, prn_tick_time, "time since the first run");
     prn_svg_plot_begin(out, &x, TOP, bottom);
