@@ -4,7 +4,6 @@
 #include "base/memory/alloc.h"
 #include "base/os/folder.h"
 #include "base/os/text_file.h"
-#include "base/cpu/topology.h"
 
 #include <inttypes.h>
 #include <stdio.h>

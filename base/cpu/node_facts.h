@@ -3,10 +3,10 @@
 #ifndef PRN_BASE_NODE_FACTS_H
 #define PRN_BASE_NODE_FACTS_H
 
+#include "base/cpu/topology.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-enum { PRN_NUMA_MOST = 1024 }; /* of Linux on any processor: NODES_SHIFT is 10 at most */
 
 typedef struct prn_node_facts {
     char microcode[32]; /* "0x2b000639" */

@@ -1,13 +1,10 @@
 /* A processor's position follows from three numbers: its rank among its core's processors in the mask, its node, and
  * its own number. Selection runs over ranks and nodes, so nothing is sorted or allocated. */
 #include "base/cpu/topology.h"
-#include "base/cpu/node_facts.h"
 #include "base/os/text_file.h"
 
 #include <limits.h>
 #include <stdio.h>
-
-enum { MOST_NODES = PRN_NUMA_MOST };
 
 static bool topology_read_list(prn_cpu_mask *mask, const char *path)
 {
@@ -83,7 +80,7 @@ void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder
     snprintf(path, sizeof path, "%s/node/online", folder);
     bool known = topology_read_list(&nodes, path);
     for (int rank = 0; rank <= most; rank++) {
-        for (int node = 0; known && node < MOST_NODES; node++) {
+        for (int node = 0; known && node < PRN_NUMA_MOST; node++) {
             if (!prn_cpu_mask_has(&nodes, node)) continue;
             snprintf(path, sizeof path, "%s/node/node%d/cpulist", folder, node);
             if (topology_read_list(&members, path)) done += topology_take(order + done, &left, &members, ranks, rank);

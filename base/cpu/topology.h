@@ -7,6 +7,8 @@
 
 #define PRN_SYSTEM_FOLDER "/sys/devices/system"
 
+enum { PRN_NUMA_MOST = 1024 }; /* of Linux on any processor: NODES_SHIFT is 10 at most */
+
 /* Distinct cores among the processors of `mask`; 0: the topology is not known. */
 int prn_topology_cores(const prn_cpu_mask *mask, const char *folder);
 
