@@ -20,7 +20,7 @@ static const command_row commands[COMMAND_COUNT] = {
          "scale --join a.json b.json --html page.html"}},
     [COMMAND_VERSUS] = {"versus", "MODEL", "comparison with ONNX Runtime: ratio, interval, operators", 1, 1,
         {"versus model.onnx", "versus model.onnx -x 1,4 --json versus.json"}},
-    [COMMAND_COMPARE] = {"compare", "A B", "compares two reports, models or studies; A is the baseline", 2, 2,
+    [COMMAND_COMPARE] = {"compare", "A B", "compares two reports, models or studies; A: baseline", 2, 2,
         {"compare before.json after.json", "compare float.onnx int8.onnx -x 1", "compare before.json after.json --metrics all --strict"}},
     [COMMAND_CHECK] = {"check", "TARGET", "checks a report or a model against thresholds", 1, 1,
         {"check report.json --threshold latency:20ms", "check model.onnx --threshold throughput:100samples/s held_memory:64MiB"}},
