@@ -38,6 +38,7 @@ struct prn_dynamic_dims {
     size_t own_count, own_capacity, next_own;
     uint32_t *input_forms; /* as `forms`, of all inputs */
     size_t bound_values;   /* values of the program before it was rewritten */
+    bool settled;          /* the last walk finished: nodes whose inputs have not moved since keep their results */
 };
 
 static uint32_t form_head(const prony_value *value)
@@ -302,6 +303,27 @@ static prony_status walk_folded(prn_dynamic_dims *x, prn_bind_pass *b, walked *w
     return status;
 }
 
+/* true: an input has another type, shape or constant elements than in the walk before. */
+static bool walk_moved(const prn_program *p, const prn_node_def *node)
+{
+    for (uint32_t i = 0; i < node->input_count; i++)
+        if (node->inputs[i] != PRN_NO_VALUE && p->values[node->inputs[i]]->moved_at == p->moves) return true;
+    return false;
+}
+
+/* Marks the outputs that differ from `before`; constants that were evaluated again differ by their address at least. */
+static void walk_mark(prn_program *p, const walked *w, const prony_value *before, bool all)
+{
+    for (uint32_t k = 0; k < w->node.output_count; k++) {
+        if (!w->node.output_values[k]) continue;
+        prn_value_def *value = p->values[w->node.outputs[k]];
+        const bool changes = (value->extents & PRN_DYNAMIC_DIMS_CHANGE) != 0;
+        if (all || changes || value->info.dtype != before[k].dtype || value->info.kind != before[k].kind ||
+            !prn_shape_equal(&value->info.shape, &before[k].shape))
+            value->moved_at = p->moves;
+    }
+}
+
 static prony_status walk_node(prn_dynamic_dims *x, prn_program *p, walked *w, bool learning, bool *fits,
                               prony_error *error)
 {
@@ -323,19 +345,55 @@ static prony_status walk_node(prn_dynamic_dims *x, prn_program *p, walked *w, bo
     return prn_layer_keep_cost(p, layer, &cost) ? PRONY_OK : prn_no_memory(error);
 }
 
+/* A node of the walk after the program was opened. Nodes whose inputs have not moved keep shapes, constants and costs;
+ * their forms are checked like all others. */
+static prony_status walk_again(prn_dynamic_dims *x, prn_program *p, walked *w, bool *fits, prony_error *error)
+{
+    enum { FEW = 4 };
+    const uint32_t *forms = w->forms, count = w->node.output_count;
+    if (x->settled && !w->node.dynamic && !walk_moved(p, &w->node)) {
+        for (uint32_t k = 0; forms && k < count && *fits; k++)
+            if (w->node.output_values[k]) *fits = dynamic_dims_keeps_form(x, &forms, w->node.output_values[k]);
+        return PRONY_OK;
+    }
+    prony_value few[FEW];
+    const bool known = x->settled && !w->node.dynamic && count <= FEW;
+    for (uint32_t k = 0; known && k < count; k++)
+        if (w->node.output_values[k]) few[k] = *w->node.output_values[k];
+    p->layers[w->layer].moved_at = p->moves;
+    PRN_TRY(walk_node(x, p, w, false, fits, error));
+    walk_mark(p, w, few, !known);
+    return PRONY_OK;
+}
+
 static prony_status dynamic_dims_walk(prn_dynamic_dims *x, prn_program *p, const prony_value *inputs, bool learning,
                                       bool *fits, prony_error *error)
 {
     const uint32_t *forms = x->input_forms;
     *fits = true;
-    for (size_t i = 0; i < p->input_count; i++) p->values[p->inputs[i]]->info.shape = inputs[i].shape;
+    if (!learning) p->moves++;
+    for (size_t i = 0; i < p->input_count; i++) {
+        prn_value_def *value = p->values[p->inputs[i]];
+        if (!learning && !(x->settled && prn_shape_equal(&value->info.shape, &inputs[i].shape)))
+            value->moved_at = p->moves;
+        value->info.shape = inputs[i].shape;
+    }
     for (size_t i = 0; i < p->input_count && forms && *fits; i++)
         *fits = dynamic_dims_keeps_form(x, &forms, &p->values[p->inputs[i]]->info);
     for (size_t n = 0; n < x->count && *fits; n++) {
-        PRN_TRY(prn_cancel_check(error));
-        prony_status status = walk_node(x, p, &x->nodes[n], learning, fits, error);
-        if (status != PRONY_OK) return prn_error_blame(error, status, &x->nodes[n].node.info);
+        prony_status status = prn_cancel_check(error);
+        if (status != PRONY_OK) {
+            x->settled = false;
+            return status;
+        }
+        status =
+            learning ? walk_node(x, p, &x->nodes[n], true, fits, error) : walk_again(x, p, &x->nodes[n], fits, error);
+        if (status != PRONY_OK) {
+            x->settled = false;
+            return prn_error_blame(error, status, &x->nodes[n].node.info);
+        }
     }
+    x->settled = !learning && *fits;
     return PRONY_OK;
 }
 

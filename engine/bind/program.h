@@ -55,6 +55,8 @@ typedef struct prn_value_def {
     uint32_t folded_from; /* the node that bind evaluated; its inputs lead to the weights; otherwise PRN_NO_NODE */
     uint8_t claims;       /* which claims of weights have passed through it */
     uint8_t extents;      /* PRN_DYNAMIC_DIMS_* bits, in a program whose input extents change */
+    uint64_t moved_at;    /* the program's last change of extents (program->moves) that changed its type, shape or
+                             elements; 0: none */
     prn_use *places;      /* every reader, and outdated ones */
 } prn_value_def;
 
@@ -140,6 +142,7 @@ typedef struct prn_layer {
     bool dynamic;
     bool removed;       /* an identity that a rewrite removed, or folded into weights: it has no time */
     uint32_t next_kept; /* of the node that stands for it: index + 1; 0: the last */
+    uint64_t moved_at;  /* the last change of extents that counted its cost again */
 } prn_layer;
 
 struct prn_program {
@@ -149,6 +152,7 @@ struct prn_program {
     bool static_only;   /* inspect: large constants are not read, nothing runs */
     bool conditional;   /* (inside) a branch of an If: may never run, and then need not fit its inputs */
     int64_t largest;    /* the largest size of a changing extent; 0: no extent changes */
+    uint64_t moves;     /* changes of extents so far (prn_dynamic_dims_set) */
     int64_t cache_rows; /* rows that a generator's caches have room for; 0: there are none */
     const bool *fixed;  /* while it is bound: the options' array */
     size_t fixed_count;

@@ -143,6 +143,7 @@ typedef struct prn_plan {
     prn_step **steps;
     size_t step_count, step_capacity;
     uint32_t *outputs;                      /* plan values of the graph outputs, plain */
+    uint64_t moves;                         /* the program's changes of extents that it has followed */
     prony_cost fixed_cost;                  /* of the layers with a fixed cost; parameters 0 */
     const struct prn_tune_verdict *verdict; /* of the outermost plan: result of the comparison with the default plan
                                                (engine/plan/tune.h); NULL: not compared */

@@ -11,6 +11,12 @@ static bool changes(const prn_plan *plan, uint32_t value)
            (plan->program->values[plan->values[value]->source]->extents & PRN_DYNAMIC_DIMS_AFFECT);
 }
 
+/* true: the value changed since the plan last followed the program. */
+static bool has_moved(const prn_plan *plan, uint32_t value)
+{
+    return changes(plan, value) && plan->program->values[plan->values[value]->source]->moved_at > plan->moves;
+}
+
 /* Sets shapes and sizes. Clears data pointers as during planning, when only constants have data: kernels recognise
  * constants by it. */
 static bool take_shapes(prn_plan *plan)
@@ -20,9 +26,10 @@ static bool take_shapes(prn_plan *plan)
         const prn_value_def *def = plan->program->values[value->source];
         if (!value->constant && !value->dynamic) value->value.data = NULL;
         if (!(def->extents & PRN_DYNAMIC_DIMS_AFFECT)) continue;
+        if (def->constant) value->value.data = def->info.data;
+        if (def->moved_at <= plan->moves) continue;
         value->dynamic = !def->constant && !def->input && !prn_shape_known(&def->info.shape);
         value->value.shape = def->info.shape;
-        if (def->constant) value->value.data = def->info.data;
         if (value->dynamic) continue;
         value->bytes = prn_layout_bytes(&value->value);
         if (value->buffer != PRN_NO_BUFFER && value->bytes > plan->memory.buffers[value->buffer].bytes) return false;
@@ -89,18 +96,27 @@ static prony_status respecialize_choose(const prn_plan *plan, prn_step *step, co
     return PRONY_OK;
 }
 
-static bool step_changes(const prn_plan *plan, const prn_step *step)
+static bool step_moved(const prn_plan *plan, const prn_step *step)
 {
     bool found = false;
-    for (size_t i = 0; i < step->context.input_count; i++) found |= changes(plan, step->inputs[i]);
-    for (size_t k = 0; k < step->context.output_count; k++) found |= changes(plan, step->outputs[k]);
+    for (size_t i = 0; i < step->context.input_count; i++) found |= has_moved(plan, step->inputs[i]);
+    for (size_t k = 0; k < step->context.output_count; k++) found |= has_moved(plan, step->outputs[k]);
     return found;
+}
+
+/* true: the cost of a layer that the step stands for was counted again; its values may be none of the step's. */
+static bool cost_moved(const prn_plan *plan, const prn_step *step)
+{
+    for (uint32_t l = 0; l < step->node->layer_count; l++)
+        if (plan->program->layers[step->node->layers[l]].moved_at > plan->moves) return true;
+    return false;
 }
 
 static prony_status follow_step(prn_plan *plan, prn_step *step, bool *fits, prony_error *error)
 {
     const prn_kernel *kernel;
-    if (!step_changes(plan, step)) return PRONY_OK;
+    const bool moved = step_moved(plan, step);
+    if (!moved) return !step->dynamic && cost_moved(plan, step) ? prn_plan_step_cost(plan, step, error) : PRONY_OK;
     if (step->dynamic) { /* decides everything in the run */
         step->choice.kernel = NULL;
         return PRONY_OK;
@@ -123,5 +139,6 @@ prony_status prn_plan_respecialize(prn_plan *plan, bool *fits, prony_error *erro
 {
     *fits = plan->options.follows && plan->memory.space_count == 0 && take_shapes(plan) && forms_still_same(plan);
     for (size_t s = 0; s < plan->step_count && *fits; s++) PRN_TRY(follow_step(plan, plan->steps[s], fits, error));
+    if (*fits) plan->moves = plan->program->moves;
     return PRONY_OK;
 }
