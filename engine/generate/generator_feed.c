@@ -36,6 +36,7 @@ static prony_status feed_bind(prony_generator *g, prn_role role, prony_shape sha
     const prony_value_info *input = &g->graph->inputs[g->role_of[role]];
     if (input->shape.rank == 0) shape = prn_shape_scalar();
     prony_value value = {.dtype = input->dtype, .shape = shape, .data = g->feed[role]};
+    if (prn_session_rebind(g->session, g->role_of[role], &value)) return PRONY_OK;
     return prony_session_bind_input(g->session, input->name, &value, error);
 }
 
@@ -148,7 +149,8 @@ static prony_status feed_caches(prony_generator *g, int64_t first, prony_error *
         if (cache->cross && !cache->rows[cache->current]) continue; /* the caller's */
         value.data = cache->rows[cache->current];
         if (!cache->cross) value.shape.dim[cache->axis] = feed_rows(g, first);
-        PRN_TRY(prony_session_bind_input(g->session, name, &value, error));
+        if (!prn_session_rebind(g->session, cache->input, &value))
+            PRN_TRY(prony_session_bind_input(g->session, name, &value, error));
         if (!cache->cross) PRN_TRY(feed_present(g, cache, first, cache->spread, error));
     }
     return PRONY_OK;

@@ -238,15 +238,15 @@ prony_status prn_ports_find(size_t *out, const prn_model_file *file, const char 
 {
     char names[512] = "";
     size_t used = 0;
-    for (size_t i = 0; i < file->graph.input_count + file->graph.optional_count; i++) {
-        if (strcmp(file->graph.inputs[i].name, name) == 0) {
-            *out = i;
-            return PRONY_OK;
-        }
-        if (used < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i ? ", " : "",
-                                     file->graph.inputs[i].name);
+    const size_t count = file->graph.input_count + file->graph.optional_count;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(file->graph.inputs[i].name, name) != 0) continue;
+        *out = i;
+        return PRONY_OK;
     }
+    for (size_t i = 0; i < count && used < sizeof names; i++)
+        used +=
+            (size_t)snprintf(names + used, sizeof names - used, "%s'%s'", i ? ", " : "", file->graph.inputs[i].name);
     return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: unknown input '%s'; the model has %s", file->name, name,
                     *names ? names : "none");
 }

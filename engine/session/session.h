@@ -122,6 +122,10 @@ void prn_session_input_drop(prn_session_input *input);
 
 /* ---- user_buffers.c: before and after a run of the current plan */
 
+/* Gives an input that reads these user-bound bytes already another shape, which the caller has checked. false: it has to
+ * be bound. Callers own the session alone. */
+bool prn_session_rebind(prony_session *session, size_t index, const prony_value *value);
+
 /* Points the plan's outputs at user-bound bytes, if they can be written there. */
 void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached);
 /* Copies user-bound inputs that are not aligned. */

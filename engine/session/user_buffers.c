@@ -40,6 +40,16 @@ static prony_status user_buffers_bind_input(prony_session *session, const char *
     return PRONY_OK;
 }
 
+bool prn_session_rebind(prony_session *session, size_t index, const prony_value *value)
+{
+    prn_session_input *input = &session->inputs[index];
+    if (!input->set || input->user_bytes != value->data || input->value.data != value->data || !value->data ||
+        input->value.dtype != value->dtype || input->value.shape.rank != value->shape.rank)
+        return false;
+    input->value.shape = value->shape;
+    return true;
+}
+
 prony_status prony_session_bind_input(prony_session *session, const char *name, const prony_value *value,
                                       prony_error *error)
 {
