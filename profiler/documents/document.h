@@ -27,7 +27,7 @@ typedef struct prn_document_column {
     prn_cell_kind kind;
 } prn_document_column;
 
-enum { PRN_DOCUMENT_COLUMNS = 12, PRN_DOCUMENT_TABLES = 6, PRN_DOCUMENT_LEAD = 480 };
+enum { PRN_DOCUMENT_COLUMNS = 16, PRN_DOCUMENT_TABLES = 6, PRN_DOCUMENT_LEAD = 480 };
 
 typedef struct prn_document_table {
     const char *name; /* of its CSV file */

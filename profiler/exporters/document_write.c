@@ -55,6 +55,13 @@ static bool csv_is_interval(prn_document *d, const prn_document_rows *rows, cons
     return false;
 }
 
+/* true: a column that only documents of another kind fill: those of --generate. */
+static bool csv_leaves_out(prn_document *d, const prn_document_rows *rows, const prn_document_column *column)
+{
+    static const char only[] = "generation.";
+    return strncmp(column->path, only, sizeof only - 1) == 0 && !prn_document_has_column(d, rows, column);
+}
+
 static prony_status document_csv(prn_document *d, const char *name, prn_out *out)
 {
     const prn_document_table *table = NULL;
@@ -67,6 +74,7 @@ static prony_status document_csv(prn_document *d, const char *name, prn_out *out
     bool interval[PRN_DOCUMENT_COLUMNS] = {false};
     if (!prn_document_rows_of(d, table, &rows)) return prn_no_memory(d->reader.error);
     for (int c = 0; c < PRN_DOCUMENT_COLUMNS && table->columns[c].title; c++) {
+        if (csv_leaves_out(d, &rows, &table->columns[c])) continue;
         interval[c] = strcmp(table->columns[c].title, INTERVAL) == 0 || csv_is_interval(d, &rows, &table->columns[c]);
         prn_out_text(out, c ? "," : "");
         csv_heading(out, table->columns[c].path, interval[c] ? "_low," : "");
@@ -75,6 +83,7 @@ static prony_status document_csv(prn_document *d, const char *name, prn_out *out
     prn_out_text(out, "\r\n");
     for (size_t i = 0; i < rows.count; i++) {
         for (int c = 0; c < PRN_DOCUMENT_COLUMNS && table->columns[c].title; c++) {
+            if (csv_leaves_out(d, &rows, &table->columns[c])) continue;
             prn_out_text(out, c ? "," : "");
             csv_cell(d, rows.rows[i], &table->columns[c], interval[c], out);
         }

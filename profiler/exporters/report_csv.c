@@ -174,7 +174,7 @@ static void put_columns(csv *c, const table *t, const char *columns, const prn_a
     }
 }
 
-#define MOST_GROUPS 5
+#define MOST_GROUPS 6
 
 /* Writes a line; NULL `groups` are left out. */
 static void report_csv_put_line(csv *c, const table *t, const char *const groups[MOST_GROUPS], const prn_at *at)
@@ -398,7 +398,17 @@ static void report_csv_write_model(csv *c, prony_report *r)
                       "latency_min_ns=latency_ns.min,latency_max_ns=latency_ns.max,latency_std_ns=latency_ns.std,"
                       "latency_p90_ns=latency_ns.p90,latency_p95_ns=latency_ns.p95,latency_p99_ns=latency_ns.p99,"
                       "latency_p999_ns=latency_ns.p999,flops_per_second=throughput.flops_per_second"
-                    : NULL};
+                    : NULL,
+        r->has_generation
+            ? "prompt_tokens=generation.prompt_tokens,new_tokens=generation.new_tokens,cache=generation.cache,"
+              "prefill_tokens_per_second=generation.prefill_tokens_per_second,"
+              "decode_tokens_per_second=generation.decode_tokens_per_second,ttft_ns=generation.ttft_ns,"
+              "tpot_p50_ns=generation.tpot_ns.p50,tpot_p95_ns=generation.tpot_ns.p95,"
+              "tpot_p99_ns=generation.tpot_ns.p99,tpot_max_ns=generation.tpot_ns.max,"
+              "growth_ns_per_token=generation.growth_ns_per_token,cache_bytes=generation.cache_bytes,"
+              "cache_bytes_copied_per_token=generation.cache_bytes_copied_per_token,"
+              "weight_bytes_per_token=generation.weight_bytes_per_token"
+            : NULL};
     report_csv_put_line(c, &model, groups, NULL);
     report_csv_put_line(c, &model, groups, &(prn_at){.root = r, .row = r});
 }

@@ -1,6 +1,7 @@
 """run, bench and profile --generate, with the decoders of models/export_decoders.py.
 
     test_generate_command.py PRONY SOURCE_DIR"""
+import csv
 import json
 import os
 
@@ -105,6 +106,7 @@ class Generate(CommandTest):
         # 2 layers of keys and values, 23 computed tokens of 32 floats
         self.assertEqual(g["cache_live_bytes"], 2 * 2 * 23 * 32 * 4)
         self.assertLessEqual(g["cache_live_bytes"], g["cache_bytes"])
+        self.assertEqual(g["cache_bytes_copied_per_token"], 0)
         # products of 12 width^2 in each layer, and the logits; tables by their rows
         weights = 4 * (2 * 12 * 32 * 32 + 32 * 96)
         self.assertGreaterEqual(g["weight_bytes_per_token"], weights)
@@ -114,6 +116,11 @@ class Generate(CommandTest):
         self.assertLess(g["decode_flops_per_token"], 1.5 * flops)
         self.assertGreater(g["prefill_flops_per_token"], flops)
         self.succeed("check", self.path("bench.json"), "--threshold", "latency:10s")
+        self.succeed("bench", model, "--generate", "prompt=16,new=8", "-r", "2", "-q", "--csv", self.path("bench.csv"))
+        with open(self.path("bench.csv"), encoding="utf-8", newline="") as file:
+            row, = csv.DictReader(file)
+        self.assertEqual((row["prompt_tokens"], row["new_tokens"], row["cache"]), ("16", "8", "growing"))
+        self.assertEqual(row["cache_bytes_copied_per_token"], "0")
 
     def test_bench_matrix(self):
         model = decoders.export(self.path("llama.onnx"), "llama", "4")  # smaller products stay in fp32
@@ -125,6 +132,10 @@ class Generate(CommandTest):
         self.assertEqual(list(Schema("matrix").problems(matrix)), [])
         self.assertEqual([(r["generation"]["batch"], r["config"]["precision"]) for r in matrix["reports"]],
                          [(1, "fp32"), (2, "fp32"), (1, "int8-weights"), (2, "int8-weights")])
+        with open(self.path("matrix.csv"), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([float(row["generation_decode_tokens_per_second"]) for row in rows],
+                         [r["generation"]["decode_tokens_per_second"] for r in matrix["reports"]])
         by_precision = [r["generation"]["weight_bytes_per_token"] for r in matrix["reports"]]
         self.assertLess(by_precision[2], 0.6 * by_precision[0])
 
