@@ -140,7 +140,7 @@ typedef struct limit_options {
     const char *memory_limit, *time_limit; /* as given */
     int64_t time_limit_ns, max_loop_trips;
     double timeout;
-    bool copy_model;
+    bool copy_model, send_model;
 } limit_options;
 
 /* Stages of a model on the ranks of prony-mpi. */

@@ -29,6 +29,7 @@ int agent_run(const options *o, bool *together)
     bool told = false, called = false;
     const double limit = cluster_limit(o, GRACE_SECONDS);
     *together = false;
+    if (!model_share(o)) return EXIT_FAILED;
     hello_make(&m, o, NULL);
     bool sent = cluster_send(0, TAG_HELLO, &m, cluster_limit(o, HELLO_SECONDS));
     message_free(&m);

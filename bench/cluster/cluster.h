@@ -41,6 +41,13 @@ void hello_read(hello *h, message *from);
 /* Names every rank that cannot take part. EXIT_DONE: all can. */
 int hello_check(const options *o, const hello *list, int count);
 
+/* ---- model_share.c ---- */
+
+/* With --send-model, on every rank: nodes without the model's file get it. False: a rank did not take part in time. */
+bool model_share(const options *o);
+/* Why this rank could not keep the file; NULL: it could, or needed none. */
+const char *model_share_failure(void);
+
 /* ---- the two kinds of ranks ---- */
 
 /* Runs rank 0. *together: all ranks end by MPI_Finalize; false: the rank ends at once. */

@@ -356,7 +356,11 @@ int coordinator_run(const options *o, bool *together)
     coordinator c = {.o = o, .job = {.o = o}, .count = cluster_size()};
     c.hellos = calloc((size_t)c.count, sizeof *c.hellos);
     c.ranks = calloc((size_t)c.count, sizeof *c.ranks);
-    int code = c.hellos && c.ranks ? coordinator_prepare(&c) : fail(o, "out of memory");
+    int code = c.hellos && c.ranks ? EXIT_DONE : fail(o, "out of memory");
+    if (code == EXIT_DONE && !model_share(o) && !interrupted())
+        code =
+            fail(o, "--send-model: a rank did not answer within %.0f s (--timeout)", cluster_limit(o, HELLO_SECONDS));
+    if (code == EXIT_DONE) code = coordinator_prepare(&c);
     if (code == EXIT_DONE) code = run_study(&c);
     for (int rank = 1; rank < c.count; rank++)
         if (!ask_to_stop(rank, code, !c.lost)) c.lost = true;

@@ -42,6 +42,10 @@ void hello_make(message *out, const options *o, prony_model **model)
     message_put_text(out, host);
     message_put_text(out, prony_version());
     message_put_text(out, prony_build_info()->git_commit);
+    if (model_share_failure()) {
+        status = PRONY_IO_ERROR;
+        snprintf(error.message, sizeof error.message, "%s", model_share_failure());
+    }
     message_put_text(out, status == PRONY_OK ? "" : *error.message ? error.message : prony_status_text(status));
     message_put_number(out, file_hash("/proc/self/exe"));
     message_put_number(out, file_hash(o->arguments[0]));

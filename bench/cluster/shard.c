@@ -107,6 +107,12 @@ int shard_meet(sharded *s, int (*check)(const sharded *s))
 {
     message own = {0};
     int code = EXIT_DONE;
+    if (!model_share(s->o)) {
+        if (s->pipe.rank == 0 && !interrupted())
+            fail(s->o, "--send-model: a rank did not answer within %.0f s (--timeout)",
+                 cluster_limit(s->o, HELLO_SECONDS));
+        return EXIT_FAILED;
+    }
     hello_make(&own, s->o, &s->model);
     if (s->pipe.rank != 0) {
         int rank;

@@ -240,6 +240,36 @@ class Refusals(ClusterTest):
         words = ["scale", "a.onnx", "-x", "1"]
         self.refuse(["rank 2", os.uname().nodename, "cannot open"], (2, [], words, self.folder), (1, [], words, self.path("other")))
 
+    def test_the_model_is_sent_where_it_is_missing(self):
+        os.mkdir(self.path("other"))
+        os.mkdir(self.path("third"))
+        shutil.copyfile(self.digits, self.path("a.onnx"))
+        study, other = self.path("sent.json"), self.path("other")
+        words = ["scale", "a.onnx", "-x", "1", *QUICK, "--send-model", "--json", study, "--overwrite", "-q"]
+        run = Launch(self, (2, [], words, self.folder), (2, [], words, other), (1, [], words, self.path("third")))
+        self.assertEqual(run.wait(), DONE, run.out + run.err)
+        self.assertEqual(len(self.load(study)["nodes"]), 5)
+        for folder in ("other", "third"):
+            self.assertEqual(os.listdir(self.path(folder)), ["a.onnx"])
+            self.assertEqual(self.read(self.path(folder + "/a.onnx")), self.read(self.digits))
+        # A node with another file keeps it, and is refused.
+        shutil.copyfile(self.lenet, self.path("other/a.onnx"))
+        self.refuse(["rank 1", "another model file"], (1, [], words, self.folder), (1, [], words, other))
+        self.assertEqual(self.read(self.path("other/a.onnx")), self.read(self.lenet))
+        os.remove(self.path("other/a.onnx"))
+        shard = ["run", "a.onnx", "--shard", "2", "--send-model", "-q"]
+        run = Launch(self, (1, [], shard, self.folder), (1, [], shard, other))
+        self.assertEqual(run.wait(), DONE, run.out + run.err)
+        self.assertEqual(self.read(self.path("other/a.onnx")), self.read(self.digits))
+
+    def test_a_node_that_cannot_keep_the_sent_model_is_named(self):
+        shutil.copyfile(self.digits, self.path("a.onnx"))
+        os.mkdir(self.path("folder"))
+        os.mkdir(self.path("other"))
+        shutil.copyfile(self.digits, self.path("folder/a.onnx"))
+        words = ["run", "folder/a.onnx", "--shard", "2", "--send-model"]
+        self.refuse(["rank 1", "cannot write the sent model"], (1, [], words, self.folder), (1, [], words, self.path("other")))
+
     def test_one_rank_with_another_model(self):
         os.mkdir(self.path("other"))
         shutil.copyfile(self.digits, self.path("a.onnx"))
