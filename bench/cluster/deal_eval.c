@@ -281,6 +281,7 @@ int deal_eval_run(sharded *s)
     deal_eval d = {.s = s, .parts = calloc((size_t)s->pipe.ranks, sizeof *d.parts)};
     int code = d.parts ? EXIT_DONE : fail(s->o, "out of memory");
     s->deal = &d;
+    s->works = true;
     if (code == EXIT_DONE) code = deal_eval_open(&d);
     if (code == EXIT_DONE && !deal_eval_agree(&d)) code = EXIT_FAILED;
     if (code == EXIT_DONE) d.samples = prony_dataset_count(d.data);

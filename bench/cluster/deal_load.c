@@ -41,6 +41,12 @@ static int deal_load_begin(void *user)
     return EXIT_DONE;
 }
 
+/* While queries are issued: a failure of another rank ends this one's load. */
+static bool deal_load_stop(void *user)
+{
+    return pipeline_stopped(&((deal_load *)user)->s->pipe);
+}
+
 /* Adds a rank's queries, with its times moved to rank 0's beginning. */
 static bool add_queries(deal_load *d, int rank, const query *queries, size_t count, int64_t shift)
 {
@@ -114,9 +120,11 @@ int deal_load_run(sharded *s)
                               .count = s->pipe.ranks,
                               .rows = d.rows,
                               .begin = deal_load_begin,
+                              .stop = deal_load_stop,
                               .gather = deal_load_gather,
                               .user = &d};
     s->deal = &d;
+    s->works = true;
     prony_model_release(s->model); /* the load loads its own */
     s->model = NULL;
     int code = bench_load(s->o, &ranks);

@@ -533,7 +533,7 @@ static int end_all(sharded *s, int code, bool *together)
     } else if (*s->pipe.failure) {
         code = fail(s->o, "%s", s->pipe.failure);
     }
-    *together = code == EXIT_DONE || code == EXIT_VERDICT || !s->pipe.session;
+    *together = code == EXIT_DONE || code == EXIT_VERDICT || !(s->pipe.session || s->works);
     message_put_number(&m, code);
     for (int r = 1; r < s->pipe.ranks; r++) *together = cluster_send(r, TAG_STOP, &m, 1) && *together;
     message_free(&m);
@@ -553,7 +553,7 @@ int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
     if (s.pipe.rank == 0)
         code = end_all(&s, code, together);
     else
-        *together = s.code == EXIT_DONE || s.code == EXIT_VERDICT || (s.code > 0 && !s.pipe.session);
+        *together = s.code == EXIT_DONE || s.code == EXIT_VERDICT || (s.code > 0 && !s.pipe.session && !s.works);
     if (!*together) return code; /* the process ends at once */
     pipeline_end(&s.pipe);
     prony_report_release(s.report);

@@ -20,6 +20,7 @@ typedef struct sharded {
     bool said;               /* that a signal ended the run */
     struct shard_data *data; /* rank 0 of eval: labelled samples; NULL: another command */
     void *deal;              /* of deal_eval.c or deal_load.c */
+    bool works;              /* ranks have begun: after a failure no rank waits for the others in MPI_Finalize */
 } sharded;
 
 int shard_run(const options *o, bool *together);

@@ -55,6 +55,7 @@ typedef struct load_ranks {
     int rank, count;
     load_rank *rows;          /* [count], filled by `gather` on rank 0 */
     int (*begin)(void *user); /* before the measured phase: waits for all ranks */
+    bool (*stop)(void *user); /* during it, a few times per second: true ends the load */
     /* After it: on rank 0 the queries of all ranks take the place of its own, in the order of their schedule. */
     int (*gather)(void *user, query **queries, size_t *count);
     void *user;

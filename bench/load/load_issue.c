@@ -191,6 +191,7 @@ static bool run_queries(load *l, const load_plan *plan, query_list *list, load_r
         if (now - shown > 100000000) {
             show_state(l, list->count, (double)(now - begin) / 1e9, plan->rate);
             shown = now;
+            if (l->ranks && l->ranks->stop(l->ranks->user)) break;
             if (plan->give_up && hopeless(l, wanted)) {
                 out->cut_short = true;
                 break;

@@ -24,7 +24,21 @@ import onnx_bytes as ob  # noqa: E402
 KNOWN = 358 / 360  # models/README.md: 99.44 %
 
 
-class DataTest(ClusterTest):
+class RanksTest(ClusterTest):
+    def rank(self, run, wanted):
+        for pid in run.pids():
+            try:
+                with open("/proc/%d/environ" % pid, "rb") as file:
+                    environment = file.read().split(b"\0")
+            except OSError:
+                continue
+            ranks = [e.split(b"=")[1] for e in environment if e.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
+            if ranks and int(ranks[0]) == wanted:
+                return pid
+        return None
+
+
+class DataTest(RanksTest):
     def setUp(self):
         super().setUp()
         models = os.path.join(command_case.SOURCE, "models")
@@ -115,18 +129,6 @@ class Dealt(DataTest):
                     self.assertEqual(len(run.said), 1, run.out + run.err)
                     self.assertIn("rank", run.said[0])
 
-    def rank(self, run, wanted):
-        for pid in run.pids():
-            try:
-                with open("/proc/%d/environ" % pid, "rb") as file:
-                    environment = file.read().split(b"\0")
-            except OSError:
-                continue
-            ranks = [e.split(b"=")[1] for e in environment if e.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
-            if ranks and int(ranks[0]) == wanted:
-                return pid
-        return None
-
 
 class Cut(DataTest):
     def test_accuracy_of_stages_is_that_of_one_process(self):
@@ -140,7 +142,7 @@ class Cut(DataTest):
                 self.assertIn("99.44 %", out)
 
 
-class Offline(ClusterTest):
+class Offline(RanksTest):
     def load(self, ranks, *arguments):
         path = self.path("load.json")
         run = self.launch(ranks, "bench", self.digits, "--scenario", "offline", "-x", "1", *arguments, "--json", path)
@@ -157,8 +159,29 @@ class Offline(ClusterTest):
         self.assertEqual(len(result["samples_ns"]), 120)
         self.assertEqual([row["node"] for row in rows], [os.uname().nodename] * 3)
         self.assertIn("on each of 3 ranks", out)
-        # The common time ends with the last rank's last query.
-        self.assertLessEqual(result["samples_per_second"], 1.001 * sum(row["samples_per_second"] for row in rows))
+        # The common time ends with the last rank's last query, and begins with the first query behind the barrier.
+        spans = [80 / row["samples_per_second"] for row in rows]
+        self.assertLessEqual(result["seconds"], 1.000001 * max(spans))
+        self.assertAlmostEqual(result["samples_per_second"], 240 / result["seconds"], places=3)
+
+    def test_a_rank_that_hangs_or_gets_a_signal_ends_the_load(self):
+        """An older file stays whole."""
+        path = self.write("load.json", b"{}")
+        for name, who in ((signal.SIGSTOP, 2), (signal.SIGTERM, 0), (signal.SIGTERM, 1)):
+            with self.subTest(signal=name, rank=who):
+                run = self.launch(3, "bench", self.digits, "--scenario", "offline", "-x", "1", "-t", "4", "--timeout", "3", "-q", "--json", path)
+                pid = None
+                for _ in range(600):
+                    pid = self.rank(run, who)
+                    if pid and self.rank(run, 0):
+                        break
+                    time.sleep(0.05)
+                time.sleep(1.5)
+                os.kill(pid, name)
+                self.assertNotEqual(run.wait(60), DONE)
+                self.assertEqual(len(run.said), 1, run.out + run.err)
+                self.assertEqual(self.read(path), b"{}")
+                self.assertEqual([n for n in os.listdir(self.folder) if "tmp" in n], [])
 
     def test_usage(self):
         self.refuse(["offline alone"], (2, [], ["bench", self.digits, "--scenario", "single"], None), code=USAGE)
