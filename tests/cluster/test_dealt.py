@@ -169,7 +169,8 @@ class Offline(RanksTest):
         path = self.write("load.json", b"{}")
         for name, who in ((signal.SIGSTOP, 2), (signal.SIGTERM, 0), (signal.SIGTERM, 1)):
             with self.subTest(signal=name, rank=who):
-                run = self.launch(3, "bench", self.digits, "--scenario", "offline", "-x", "1", "-t", "4", "--timeout", "3", "-q", "--json", path)
+                run = self.launch(3, "bench", self.digits, "--scenario", "offline", "-x", "1", "-t", "4", "--timeout", "3", "-q",
+                                  "--json", path)
                 pid = None
                 for _ in range(600):
                     pid = self.rank(run, who)

@@ -49,9 +49,7 @@ class Compare(StudiesTest):
         b = self.slower(a, "b.json")
         out, page = self.path("out.json"), self.path("page.html")
         code, text, err = run("compare", a, b, "--json", out, "--html", page, "--no-color")
-        self.assertEqual(code, VERDICT, err)
         self.assertIn("processor: Another processor, was", text)
-        self.assertIn("different", text)
         document = self.document(out)
         self.assertEqual([s["name"] for s in document["studies"]], ["a.json", "b.json"])
         self.assertTrue(any("Another processor" in line for line in document["studies"][1]["manifest_differences"]))
@@ -59,7 +57,10 @@ class Compare(StudiesTest):
             first, second = configuration["results"]
             self.assertNotIn("ratio", first)
             self.assertAlmostEqual(second["ratio"], 3, places=6)
-            self.assertEqual(second["verdict"], "different")
+            self.assertIn(second["verdict"], ("different", "cannot tell"))  # the latter where blocks were disturbed
+        verdicts = [c["results"][1]["verdict"] for c in document["configurations"]]
+        self.assertEqual(code, VERDICT if "different" in verdicts else DONE, err)
+        self.assertEqual(text.count("  different"), verdicts.count("different"))
         html = self.read(page).decode()
         self.assertEqual(html.count("<svg"), 2)
         self.assertNotIn("<script", html)
