@@ -11,7 +11,7 @@ typedef struct link_figures {
 } link_figures;
 
 /* On every rank: pings between neighbours, pings with rank 0 for its clock. `own`: of the link from the rank before to
- * this one. False: a rank did not answer in time. */
+ * this one. False: a rank did not answer in time, and `p` has failed with its number. */
 bool links_measure(pipeline *p, link_figures *own);
 
 #endif

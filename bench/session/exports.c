@@ -1,6 +1,8 @@
 /* Writes the requested formats of a report, each to its file, and files derived from it. */
 #include "bench/command.h"
 
+#include <prony_shard.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,12 +148,13 @@ int write_all_forms(const options *o, const prony_report *report)
         if (!has_level(report, csv_levels[i].level)) continue;
         code = write_into(o, report, PRONY_FORMAT_CSV, &w, csv_levels[i].name, ".csv");
     }
-    size_t cores;
+    size_t cores, passes;
     for (const char *const *chart = prony_chart_names(); *chart && code == EXIT_DONE; chart++) {
         w.chart = *chart;
         if (strcmp(*chart, "accuracy") == 0 && !prony_report_accuracy_rows(report, PRONY_LEVEL_OPERATOR, NULL))
             continue;
         if (strcmp(*chart, "cores") == 0 && !prony_report_cores(report, &cores, NULL, NULL)) continue;
+        if (strcmp(*chart, "pipeline") == 0 && !prony_report_pipeline_events(report, &passes)) continue;
         code = write_into(o, report, PRONY_FORMAT_SVG, &w, *chart, ".svg");
     }
     return code;

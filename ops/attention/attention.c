@@ -223,8 +223,8 @@ static prn_attend_view attend_view(const view *from)
 /* One row of each query head becomes the rows of one head for each block of keys: a block is read once. */
 static void attend_as_rows(const attention *at, prn_attend *out)
 {
+    if (at->rows != 1 || at->key_heads < 1 || at->heads == at->key_heads) return;
     const int64_t group = at->heads / at->key_heads;
-    if (group == 1 || at->rows != 1) return;
     int64_t *strides[] = {out->q.stride, out->mask.stride, out->y_stride, out->choice_stride};
     for (size_t k = 0; k < sizeof strides / sizeof *strides; k++) {
         strides[k][2] = strides[k][1];

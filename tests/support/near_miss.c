@@ -185,7 +185,10 @@ static const nm_pattern quantized[] = {
     {"quantize_contraction", NULL}, {"quantize_sum", NULL},  {"attach_quantized_residual", NULL},
     {"quantize_moves", NULL},       {"quantize_maps", NULL}, {NULL, NULL}};
 
-static const nm_pattern *const lists[] = {nm_move_patterns, nm_match_patterns, nm_fold_patterns, quantized};
+/* For a generator's sessions only: tests/unit/engine/generate/. */
+static const nm_pattern generated[] = {{"append_cache", NULL}, {NULL, NULL}};
+
+static const nm_pattern *const lists[] = {nm_move_patterns, nm_match_patterns, nm_fold_patterns, quantized, generated};
 enum { LISTS = sizeof lists / sizeof *lists };
 
 /* Pattern `index` of those that have a maker, or NULL behind the last. */
