@@ -10,6 +10,7 @@ import subprocess
 import xml.etree.ElementTree
 
 import command_case
+import decoders
 import onnx_bytes as ob
 from command_case import DONE, FAILED, USAGE, VERDICT, CommandTest, Schema, run
 
@@ -135,6 +136,11 @@ class Documents(DocumentTest):
         del document["results"][0]["ratio"]
         document["peer"]["name"] = None
         self.assertEqual(self.faults(Schema("versus").problems(document)), 2)
+
+    def test_generated(self):
+        model = decoders.export(self.path("gpt2.onnx"), "gpt2")
+        document = self.document("generated", DONE, "run", model, "--generate", "new=3", "--prompt-ids", "1,2;3")
+        self.assertEqual([len(ids) for ids in document["ids"]], [3, 3])
 
     def test_check(self):
         met = self.document("check", DONE, "check", self.lenet, *QUICK, "--threshold", "latency:100s", "parameters:1M")
