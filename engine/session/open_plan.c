@@ -186,8 +186,9 @@ static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, pr
 static prony_status bind_open(prony_session *session, prn_cached_plan *open, const prony_value *first,
                               const prony_value *second, bool *fits, prony_error *error)
 {
-    bool *inputs = prn_calloc(2 * session->input_count + 1, sizeof *inputs), *caches = inputs + session->input_count;
+    bool *inputs = prn_calloc(2 * session->input_count + 1, sizeof *inputs);
     if (!inputs) return prn_no_memory(error);
+    bool *caches = inputs + session->input_count;
     prn_bind_options options = {.inputs = first, .input_count = session->input_count, .open = inputs, .caches = caches};
     for (size_t k = 0; k < session->open_count; k++) {
         const prn_open_dim *dim = &session->open_dims[k];
