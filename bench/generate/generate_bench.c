@@ -131,7 +131,7 @@ static void print_times(const generation_table *t, const prony_generation *g)
            generate_time(t, g->step.p99_ns, text[2]), g->step.p99_valid ? "" : "?",
            generate_time(t, g->step.max_ns, text[3]));
     printf(
-        "growth           %.3g ns for each token before (%s at the second token,\n                 %s at the last)\n",
+        "growth           %.3g ns for each token before\n                 (%s at the second token, %s at the last)\n",
         g->step_growth_ns, generate_time(t, g->position_ns[0], text[0]),
         generate_time(t, g->position_ns[g->position_count - 1], text[1]));
 }
