@@ -114,18 +114,6 @@ static bool shifted_bias(const prn_contraction *c, const double *scale, const do
     return true;
 }
 
-/* true: scaled weights keep their digits. A scale below 2^-100 makes usual weights subnormal or 0, though a large input
- * times the scale may be an ordinary number. A channel with a bias of 2^-20 or more may have such a scale, as decayed
- * batch normalisations do: a sum of inputs below 2^104 moves the bias by less than half a unit in its last place. */
-static bool scale_keeps_digits(const prn_contraction *c, const double *scale, const float *bias)
-{
-    for (int64_t k = 0; k < c->channels; k++) {
-        const bool small = scale[k] != 0.0 && fabs(scale[k]) < 0x1p-100;
-        if (small && !(bias && fabsf(bias[k]) >= 0x1p-20f)) return false;
-    }
-    return true;
-}
-
 static prony_value floats_of(const prony_shape *shape)
 {
     return (prony_value){.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32, .shape = *shape};
@@ -134,6 +122,59 @@ static prony_value floats_of(const prony_shape *shape)
 static float *new_floats(int64_t count)
 {
     return prn_alloc_aligned(64, (size_t)count * sizeof(float));
+}
+
+/* true: the channel's bias is so large that lost digits of the weights do not show: a sum of inputs below 2^104 times
+ * subnormal weights moves it by less than half a unit in its last place. Decayed batch normalisations are of this
+ * kind. */
+static bool bias_dominates(const float *bias, int64_t channel)
+{
+    return bias && fabsf(bias[channel]) >= 0x1p-20f;
+}
+
+/* The largest weight of each channel, as a magnitude. */
+static void largest_weights(const prn_contraction *c, float *out)
+{
+    int64_t count = prony_shape_numel(c->weight_shape), channel = 0;
+    for (int64_t k = 0; k < c->channels; k++) out[k] = 0.0f;
+    for (int64_t e = 0; e < count; e += c->inner) {
+        if (e % (c->modulus * c->inner) == 0) channel = e / c->block * c->modulus;
+        for (int64_t i = 0; i < c->inner; i++) out[channel] = fmaxf(out[channel], fabsf(c->weights[e + i]));
+        channel++;
+    }
+}
+
+/* *keeps: scaled weights keep their digits. A scale below 2^-100 makes usual weights subnormal or 0, though a large
+ * input times the scale may be an ordinary number. A scale below 2^-20 does so to small weights, and only then the
+ * weights are read: the largest one of a channel must stay above 2^-120, or have been below 2^-100 already. */
+static prony_status scale_keeps_digits(prn_rewriter *r, const prn_contraction *c, const double *scale,
+                                       const float *bias, bool *keeps)
+{
+    prn_program *p = r->program;
+    bool reads = false;
+    *keeps = true;
+    for (int64_t k = 0; k < c->channels; k++) {
+        if (scale[k] == 0.0 || !(fabs(scale[k]) < 0x1p-20) || bias_dominates(bias, k)) continue;
+        *keeps = *keeps && fabs(scale[k]) >= 0x1p-100;
+        reads = true;
+    }
+    if (!reads || !*keeps) return PRONY_OK;
+    const size_t held = p->refs.held_count;
+    float *largest = new_floats(c->channels);
+    if (!largest) return prn_no_memory(r->error);
+    prony_status status = prn_program_hold(p, c->node->inputs[1], r->error);
+    if (status == PRONY_OK) {
+        largest_weights(c, largest);
+        for (int64_t k = 0; k < c->channels; k++) {
+            const double after = (double)largest[k] * fabs(scale[k]);
+            const bool loses = largest[k] >= 0x1p-100f && after > 0.0 && after < 0x1p-120;
+            if (loses && !bias_dominates(bias, k)) *keeps = false;
+        }
+    }
+    prn_weight_cache_unpin(p->model->shared, &p->refs, held);
+    prn_free_aligned(largest);
+    PRN_TRY(status);
+    return prn_cancel_check(r->error);
 }
 
 /* ---- scaled weights ---- */
@@ -191,10 +232,11 @@ prony_status prn_contraction_fold(prn_rewriter *r, const prn_contraction *c, con
     if (c->bias) PRN_TRY(prn_program_hold(r->program, c->node->inputs[2], r->error));
     float *bias = has_bias ? new_floats(c->channels) : NULL;
     if (has_bias && !bias) return prn_no_memory(r->error);
-    fits = (!has_bias || shifted_bias(c, scale, shift, bias)) && (!scale || scale_keeps_digits(c, scale, bias));
+    fits = !has_bias || shifted_bias(c, scale, shift, bias);
     uint32_t inputs[] = {c->node->inputs[0], c->node->inputs[1], PRN_NO_VALUE};
     prony_status status = PRONY_OK;
-    if (fits && scale)
+    if (fits && scale) status = scale_keeps_digits(r, c, scale, bias, &fits);
+    if (status == PRONY_OK && fits && scale)
         status = (prn_lazy_constant_profitable(&weight_info) ? add_deferred
                                                              : contraction_add_scaled)(r, c, scale, &inputs[1], &fits);
     if (status != PRONY_OK || !fits) {

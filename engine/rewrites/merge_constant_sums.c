@@ -60,7 +60,7 @@ static prony_status add_constants(prn_rewriter *r, const constant_sum *first, co
     const int64_t count = prony_shape_numel(between);
     float *data = prn_alloc_aligned(64, (size_t)count * sizeof *data);
     if (!data) return prn_no_memory(r->error);
-    for (int64_t e = 0; e < count; e++) data[e] = 0.0f;
+    for (int64_t e = 0; e < count; e++) data[e] = -0.0f; /* -0 + -0 stays -0 */
     add_broadcast(data, merge_constant_sums_value_of(r, first->constant), between);
     add_broadcast(data, merge_constant_sums_value_of(r, second->constant), behind);
     *out = PRN_NO_VALUE;

@@ -241,6 +241,29 @@ static void merge_constant_sums(void **state)
     }
 }
 
+/* Two constants of -0 leave -0 as it is: their sum is -0. */
+static void constant_sums_keep_negative_zero(void **state)
+{
+    static const float zeros[4] = {-0.0f, -0.0f, -0.0f, -0.0f};
+    (void)state;
+    for (int bare = 0; bare < 2; bare++) {
+        SCENARIO(bare);
+        model_builder *m = mb_begin(17);
+        mb_input(m, "x", PRONY_FLOAT32, "2,2");
+        mb_initializer(m, "a", PRONY_FLOAT32, "2", zeros);
+        mb_initializer(m, "b", PRONY_FLOAT32, "2,2", zeros);
+        mb_node(m, "Add", "x a", "s", "");
+        mb_node(m, "Add", "s b", "y", "");
+        mb_output(m, "y", PRONY_FLOAT32, "2,2");
+        model_run r = {.options = {.no_rewrites = bare}};
+        mr_open(&r, m);
+        mr_set(&r, "x", PRONY_FLOAT32, "2,2", zeros);
+        const float *y = mr_run(&r, 0)->data;
+        for (int i = 0; i < 4; i++) assert_true(signbit(y[i]) != 0);
+        mr_close(&r);
+    }
+}
+
 /* A query divided by 0 is infinite or NaN, whatever the attention makes of it. */
 static void division_by_zero_stays(void **state)
 {
@@ -424,11 +447,17 @@ static void no_windows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(match_gated),          cmocka_unit_test(no_windows),
-        cmocka_unit_test(match_gelu),           cmocka_unit_test(match_layer_norm),
-        cmocka_unit_test(match_group_norm),     cmocka_unit_test(channels_last),
-        cmocka_unit_test(match_attention),      cmocka_unit_test(division_by_zero_stays),
-        cmocka_unit_test(merge_constant_sums),  cmocka_unit_test(share_subexpressions),
+        cmocka_unit_test(match_gated),
+        cmocka_unit_test(no_windows),
+        cmocka_unit_test(match_gelu),
+        cmocka_unit_test(match_layer_norm),
+        cmocka_unit_test(match_group_norm),
+        cmocka_unit_test(channels_last),
+        cmocka_unit_test(match_attention),
+        cmocka_unit_test(division_by_zero_stays),
+        cmocka_unit_test(constant_sums_keep_negative_zero),
+        cmocka_unit_test(merge_constant_sums),
+        cmocka_unit_test(share_subexpressions),
         cmocka_unit_test(match_pointwise_conv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,24 @@ static void keep_scale_and_shift(void **state)
     rc_output(m, "y");
     rc_expect(m, "Conv Mul");
 
+    static const struct {
+        float weight, scale;
+        const char *wanted;
+    } small[] = {{1e-25f, 1e-20f, "Conv Mul"}, /* the product would be subnormal */
+                 {1e-25f, 1e-7f, "Conv"},      /* it stays an ordinary number */
+                 {1e-25f, 1e20f, "Conv"},
+                 {1e-31f, 1e-7f, "Conv"}}; /* weights of decayed channels, which are nearly 0 already */
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        SCENARIO(i);
+        m = rc_begin();
+        rc_weights_in(m, "small", "4,4,3,3", small[i].weight, 2.0f * small[i].weight);
+        rc_scalar(m, "scale", small[i].scale);
+        conv(m, "x small", "c");
+        mb_node(m, "Mul", "c scale", "y", "");
+        rc_output(m, "y");
+        rc_expect(m, small[i].wanted);
+    }
+
     m = rc_begin(); /* the same, next to an ordinary bias */
     rc_weights_in(m, "scale", "4", 1e-36f, 2e-36f);
     rc_weights_in(m, "shift", "4", 0.5f, 1.0f);
