@@ -96,10 +96,27 @@ static void issue(load *l, query *q)
     }
 }
 
+/* Waits until at most `most` queries are under way. After an interruption the batcher drops the requests that wait, so
+ * that at most the requests in its sessions are still served. */
 static void wait_until_under_way(load *l, size_t most)
 {
+    bool dropped = false;
     pthread_mutex_lock(&l->lock);
-    while (l->under_way > most) pthread_cond_wait(&l->change, &l->lock);
+    while (l->under_way > most) {
+        struct timespec until;
+        if (l->batcher && !dropped && interrupted()) {
+            dropped = true;
+            pthread_mutex_unlock(&l->lock); /* the dropped requests' callbacks take the lock */
+            prony_batcher_close(l->batcher, true);
+            pthread_mutex_lock(&l->lock);
+            continue;
+        }
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += NAP_NS;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        (void)pthread_cond_timedwait(&l->change, &l->lock, &until);
+    }
     pthread_mutex_unlock(&l->lock);
 }
 

@@ -95,6 +95,17 @@ class Interrupts(command_case.CommandTest):
             self.assertIn("node 'outer' (Loop)", error)
             self.assertFalse(os.path.exists(path))
 
+    def test_ctrl_c_drops_waiting_requests(self):
+        """Thousands of requests of one query wait when the signal comes. None of them is served."""
+        path = self.path("query.onnx")
+        with open(path, "wb") as file:
+            file.write(loop_model(20000))
+        begin = time.monotonic()
+        status, _, error = self.interrupt("bench", path, "--scenario", "multi", "--samples-per-query", 65536, "-w", 0)
+        self.assertEqual(status, INTERRUPTED, error)
+        self.assertIn("interrupted", error)
+        self.assertLess(time.monotonic() - begin, 60)
+
     def test_a_matrix_keeps_its_turns(self):
         path = self.path("matrix.json")
         status, out, error = self.interrupt("bench", self.lenet, "-b", "1,2", "-r", 100000000, "-t", 3600, "-w", 1, "--json",
