@@ -132,6 +132,18 @@ class Look(unittest.TestCase):
                     self.assertEqual(cut, [], (name, width))
                     self.clean()
 
+    def test_names_control_no_text(self):
+        """Control characters and marks that reverse text are shown as '?', like in every other output."""
+        ops = ["Relu", "Neg"]
+        save(self.at("nasty.onnx"), [ob.node(op, ["t%d" % (i - 1) if i else "v"], ["t%d" % i], name="a\u202eb\x1bc\u2066d\u009be%d" % i)
+                                     for i, op in enumerate(ops)], "t1", [2, 8])
+        run("profile", self.at("nasty.onnx"), "-r", 2, "-w", 1, "-q", "--no-rewrites", "--html", self.at("nasty.html"))
+        self.open("nasty.html")
+        shown = self.js("document.body.innerText + report.layers.map(row => row.name).join()")
+        self.assertIn("a?b?c?d?e1", shown)
+        self.assertNotRegex(shown, "[\x1b\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+        self.clean()
+
     def test_first_screen_answers(self):
         for name, wanted in (("digits.html", r"How long.*median.*How sure.*±.*What dominates.*%.*How much memory"),
                              ("static.html", r"How much work.*How sure.*exact.*What dominates.*%.*How much memory")):

@@ -1,7 +1,11 @@
 /* The page's ground: the report that lies in it, numbers for people, colours and the theme. Everything from the report
  * reaches the document as text, never as markup. */
 'use strict';
-const report = JSON.parse(document.getElementById('data').textContent);
+/* Names come from files: controls and marks that change the text direction are shown as '?', as in every other output.
+ * HTML shows tabs and line ends as spaces. */
+const unprintable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+const cleaned = (key, value) => (typeof value === 'string' ? value.replace(unprintable, '?') : value);
+const report = JSON.parse(document.getElementById('data').textContent, cleaned);
 const $ = id => document.getElementById(id);
 const root = document.documentElement;
 
