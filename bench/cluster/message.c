@@ -130,7 +130,7 @@ bool cluster_send(int rank, message_tag tag, const message *m, double seconds)
     char *copy = malloc(size + 1);
     if (!copy) return false;
     memcpy(copy, size ? m->data : nothing, size ? size : 1);
-    bool sent = MPI_Isend(copy, (int)size, MPI_BYTE, rank, tag, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
+    bool sent = MPI_Isend(copy, (int)size, MPI_BYTE, rank, (int)tag, MPI_COMM_WORLD, &request) == MPI_SUCCESS &&
                 wait_for(&request, seconds);
     if (sent) free(copy);
     return sent;

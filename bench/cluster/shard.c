@@ -58,7 +58,7 @@ bool shard_hear_all(sharded *s, message_tag tag, double seconds, bool (*take)(sh
     for (int missing = s->pipe.ranks - 1; fine && missing > 0;) {
         message m;
         int rank;
-        fine = shard_wait(s, tag, &rank, &m, end - cluster_now());
+        fine = shard_wait(s, (int)tag, &rank, &m, end - cluster_now());
         if (!fine) break;
         if (!heard[rank]) missing--;
         heard[rank] = true;

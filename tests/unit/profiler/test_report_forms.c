@@ -176,7 +176,51 @@ static void test_charts_are_named(void **state)
     size_t named = 0, charts = 0;
     for (const char *const *name = prony_chart_names(); *name; name++, named++)
         for (size_t f = 0; f < FORMS; f++) charts += forms[f].chart && strcmp(forms[f].chart, *name) == 0;
-    assert_int_equal(named, charts);
+    assert_int_equal(named, charts + 1); /* "pipeline" needs ranks: test_a_pipeline */
+}
+
+/* Two ranks: a lane for each in the trace, the picture, and the picture in the page. Ranks that a file made up are left
+ * out. */
+static void test_a_pipeline(void **state)
+{
+    (void)state;
+    static const uint32_t first[] = {0, 1, 2}, second[] = {3, 4, 5};
+    prony_report r;
+    prony_error error = {0};
+    sink s = {0};
+    traced_report(&r);
+    assert_int_equal(write_form(&r, &(form){PRONY_FORMAT_SVG, "pipeline"}, &s, &error), PRONY_INVALID_ARGUMENT);
+    prony_rank_row *ranks = sample_alloc(&r, 2, sizeof *ranks);
+    ranks[0] = (prony_rank_row){.node = "n01", .layers = first, .layer_count = 3};
+    ranks[1] = (prony_rank_row){.rank = 1,
+                                .stage = 1,
+                                .node = "n02",
+                                .layers = second,
+                                .layer_count = 3,
+                                .clock_offset_ns = 1500,
+                                .clock_error_ns = 250};
+    r.ranks = ranks;
+    r.rank_count = 2;
+    r.has_pipeline = true;
+    const prony_pipeline_event events[] = {{0, 0, 0, "compute", NULL, 0, 100000},
+                                           {0, 1, 0, "send", "hidden", 100000, 120000},
+                                           {1, 0, 0, "receive", "hidden", 110000, 125000},
+                                           {1, 1, 0, "wait", NULL, 0, 125000},
+                                           {1, 1, 0, "compute", NULL, 125000, 300000}};
+    assert_int_equal(prony_report_set_transfers(&r, NULL, 0, events, 5, &error), PRONY_OK);
+    expect(&r, PRONY_FORMAT_SVG, "pipeline", &s,
+           (const char *const[]){"rank 1, n02", "rank 1, micro-batch 0: compute", NULL});
+    expect(&r, PRONY_FORMAT_HTML, NULL, &s, (const char *const[]){"data-chart=\"pipeline\"", "rank 1, n02", NULL});
+    expect(&r, PRONY_FORMAT_TRACE, NULL, &s,
+           (const char *const[]){"rank 1: n02, clock 1.500 us from rank 0's, within 0.250 us", "send hidden",
+                                 "\"pid\": 3", NULL});
+    assert_null(strstr(s.text, "worker 0: operators"));
+    r.pipeline_events[0].rank = 7; /* as a damaged file may say */
+    r.pipeline_events[1].peer = 9;
+    expect(&r, PRONY_FORMAT_SVG, "pipeline", &s, (const char *const[]){"rank 0, n01", NULL});
+    expect(&r, PRONY_FORMAT_TRACE, NULL, &s, (const char *const[]){"rank 0: n01", NULL});
+    prn_free(s.text);
+    prn_bump_release(&r.pool);
 }
 
 static void test_a_sink_that_refuses(void **state)
@@ -340,11 +384,17 @@ static void test_a_decimal_comma(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_said),      cmocka_unit_test(test_roofs),
-        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_layers_without_modules),
-        cmocka_unit_test(test_charts_are_named),  cmocka_unit_test(test_names_are_no_formulas),
-        cmocka_unit_test(test_a_decimal_comma),   cmocka_unit_test(test_a_sink_that_refuses),
-        cmocka_unit_test(test_a_heap_that_fails), cmocka_unit_test(test_hostile_and_huge),
+        cmocka_unit_test(test_what_is_said),
+        cmocka_unit_test(test_roofs),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_layers_without_modules),
+        cmocka_unit_test(test_charts_are_named),
+        cmocka_unit_test(test_a_pipeline),
+        cmocka_unit_test(test_names_are_no_formulas),
+        cmocka_unit_test(test_a_decimal_comma),
+        cmocka_unit_test(test_a_sink_that_refuses),
+        cmocka_unit_test(test_a_heap_that_fails),
+        cmocka_unit_test(test_hostile_and_huge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
