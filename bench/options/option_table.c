@@ -391,7 +391,7 @@ static const option_row rows[] = {
      .help = "prony-mpi: the longest wait for another rank"},
     {"max-loop-trips", 0, OPTION_RARE, GROUP_LIMITS, MODELS & ~(INSPECT | EXTRACT | QUANTIZE), OPTION_INT, F(limits.max_loop_trips),
      .least = 1, .most = (double)INT64_MAX, .value = "N", .help = "bound of each Loop", .otherwise = "2^31"},
-    {"send-model", 0, OPTION_RARE, GROUP_FILES, SCALE | SHARDED, OPTION_FLAG, F(limits.send_model),
+    {"send-model", 0, OPTION_RARE, GROUP_LIMITS, SCALE | SHARDED, OPTION_FLAG, F(limits.send_model),
      .help = "prony-mpi: send MODEL to nodes that lack its file"},
     {"copy-model", 0, OPTION_RARE, GROUP_LIMITS, MODELS, OPTION_FLAG, F(limits.copy_model),
      .help = "read the model into memory: its file may change meanwhile"},

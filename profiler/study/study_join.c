@@ -1,83 +1,11 @@
-/* prony_studies_write: matches the configurations of several studies, compares each study with the first one, and
- * writes JSON and CSV (a row a result). */
+/* prony_studies_write: compares each study with the first one, and writes JSON and CSV (a row a result). */
 #include "profiler/study/study_join.h"
 
 #include "base/option_struct.h"
 #include "profiler/exporters/export_out.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-/* ---- rows ---- */
-
-size_t prn_study_join_at(const prn_study_join *join, size_t row, size_t study)
-{
-    return join->rows[row * join->count + study];
-}
-
-static const prn_study_configuration *study_join_row(const prn_study_join *join, size_t row, size_t *study)
-{
-    size_t have = 0;
-    while (have + 1 < join->count && prn_study_join_at(join, row, have) == PRONY_NO_INDEX) have++;
-    *study = have;
-    return &join->studies[have]->configurations[prn_study_join_at(join, row, have)];
-}
-
-/* A study's labels tell its own configurations apart; batch and precision follow where those of all rows differ. */
-const char *prn_study_join_label(const prn_study_join *join, size_t row, char text[PRN_STUDY_LABEL_BYTES])
-{
-    size_t study, other;
-    const prn_study_configuration *c = study_join_row(join, row, &study);
-    bool batches = false, precisions = false;
-    for (size_t i = 0; i < join->row_count; i++) {
-        const prn_study_configuration *o = study_join_row(join, i, &other);
-        batches = batches || o->batch != c->batch;
-        precisions = precisions || strcmp(o->precision, c->precision) != 0;
-    }
-    prn_study_label(join->studies[study], prn_study_join_at(join, row, study), text);
-    size_t used = strlen(text);
-    if (batches && c->batch && !strstr(text, "batch"))
-        used += (size_t)snprintf(text + used, PRN_STUDY_LABEL_BYTES - used, ", batch %lld", (long long)c->batch);
-    if (precisions && used < PRN_STUDY_LABEL_BYTES && !strstr(text, c->precision))
-        (void)snprintf(text + used, PRN_STUDY_LABEL_BYTES - used, ", %s", c->precision);
-    return text;
-}
-
-const prn_study_difference *prn_study_join_difference(const prn_study_join *join, size_t row, size_t study)
-{
-    const size_t at = prn_study_join_at(join, row, study);
-    const prony_study *s = join->studies[study];
-    if (study == 0 || at == PRONY_NO_INDEX || prn_study_join_at(join, row, 0) == PRONY_NO_INDEX) return NULL;
-    for (size_t i = 0; i < s->difference_count; i++)
-        if (s->differences[i].configuration == at) return &s->differences[i];
-    return NULL;
-}
-
-/* Rows in the order of the baseline; configurations that only later studies have follow. */
-static prony_status study_join_find_rows(prn_study_join *join, prony_error *error)
-{
-    size_t most = 1;
-    for (size_t k = 0; k < join->count; k++) most += join->studies[k]->configuration_count;
-    join->rows = prn_calloc(most * join->count, sizeof *join->rows);
-    if (!join->rows) return prn_no_memory(error);
-    for (size_t k = 0; k < join->count; k++)
-        for (size_t i = 0; i < join->studies[k]->configuration_count; i++) {
-            size_t row = 0;
-            for (; row < join->row_count; row++) {
-                size_t have = 0;
-                while (prn_study_join_at(join, row, have) == PRONY_NO_INDEX) have++;
-                if (have < k &&
-                    prn_study_match(join->studies[k], join->studies[have], prn_study_join_at(join, row, have)) == i)
-                    break;
-            }
-            for (size_t j = 0; row == join->row_count && j < join->count; j++)
-                join->rows[row * join->count + j] = PRONY_NO_INDEX;
-            join->row_count += row == join->row_count;
-            join->rows[row * join->count + k] = i;
-        }
-    return PRONY_OK;
-}
 
 /* ---- JSON ---- */
 
@@ -155,7 +83,7 @@ static prony_status study_join_json(const prn_study_join *join, prony_write_fn w
     prn_json_open(j, "configurations", '[', false);
     for (size_t row = 0; row < join->row_count; row++) {
         size_t have;
-        const prn_study_configuration *c = study_join_row(join, row, &have);
+        const prn_study_configuration *c = prn_study_join_row(join, row, &have);
         prn_json_open(j, NULL, '{', false);
         prn_json_int(j, "intra_op_threads", c->intra_op);
         prn_json_int(j, "inter_op_threads", c->inter_op);
@@ -271,7 +199,7 @@ prony_status prony_studies_write(prony_study *const *studies, const char *const 
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "study %zu is NULL, has no name, or was not analysed", k);
     for (size_t k = 1; k < count; k++) PRN_TRY(prn_study_compare_any(studies[k], studies[0], NULL, error));
     prn_study_join join = {.studies = (const prony_study *const *)studies, .names = names, .count = count};
-    prony_status status = study_join_find_rows(&join, error);
+    prony_status status = prn_study_join_find_rows(&join, error);
     if (status == PRONY_OK) status = study_join_write(&join, format, &own, write, user, error);
     prn_free(join.rows);
     return status;

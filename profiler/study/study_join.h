@@ -15,6 +15,10 @@ typedef struct prn_study_join {
     size_t row_count;
 } prn_study_join;
 
+/* study_join_rows.c. Fills join->rows, which the caller frees. */
+PRN_MUST_USE prony_status prn_study_join_find_rows(prn_study_join *join, prony_error *error);
+/* The row's configuration in the first study that has it, and that study. */
+const prn_study_configuration *prn_study_join_row(const prn_study_join *join, size_t row, size_t *study);
 /* The configuration of `study` in this row; PRONY_NO_INDEX: it has none. */
 size_t prn_study_join_at(const prn_study_join *join, size_t row, size_t study);
 /* The label of a row, of the first study that has it. */
