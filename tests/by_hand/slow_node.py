@@ -20,7 +20,7 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as folder:
         study = os.path.join(folder, "study.json")
-        words = ["scale", os.path.abspath(model), "-x", "1", "-b", "4096", "--processes", "8", "-t", "0.5", "--json", study, "-q"]
+        words = ["scale", os.path.abspath(model), "-x", "1", "-b", "2048", "--processes", "6", "-t", "0.3", "--json", study, "-q"]
         more = ["--oversubscribe", "--bind-to", "none"] if "openmpi" in mpirun else []
         command = [mpirun, *more, "-n", "3", "taskset", "-c", str(processors[0]), prony_mpi, *words,
                    ":", "-n", "1", "taskset", "-c", str(processors[1]), prony_mpi, *words]
