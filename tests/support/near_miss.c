@@ -210,7 +210,8 @@ static uint64_t pattern_count(void)
 const char *near_miss_without_pattern(void)
 {
     for (size_t k = 0; k < prn_rewrite_count(); k++) {
-        bool found = false;
+        /* Needs the caches of a generator, which a graph alone does not have: test_generate.c has its near misses. */
+        bool found = strcmp(prn_rewrite_name(k), "append_cache") == 0;
         for (size_t l = 0; l < LISTS; l++)
             for (const nm_pattern *p = lists[l]; p->rewrite; p++)
                 found = found || strcmp(p->rewrite, prn_rewrite_name(k)) == 0;

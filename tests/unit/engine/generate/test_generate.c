@@ -24,6 +24,7 @@ typedef struct decoder_style {
     cache_style cache;
     const char *past[2], *present[2]; /* of keys and values; packed: the first */
     bool no_mask, no_positions, use_cache, encoder;
+    const char *peek; /* another reader of keys: "present", or of the past ones: "past" */
     const char *ids;
 } decoder_style;
 
@@ -194,6 +195,11 @@ static model_builder *decoder(const decoder_style *style)
         attend_grouped(m, style);
     else
         attend(m, style);
+    if (style->peek) {
+        mb_node(m, "Abs", *style->peek == 'p' && style->peek[1] == 'r' ? style->present[0] : style->past[0], "peek",
+                "");
+        mb_output(m, "peek", PRONY_FLOAT32, "batch,2,some,4");
+    }
     mb_node(m, "MatMul", "joined wo", "projected", "");
     mb_node(m, "Add", "x projected", "sum", "");
     if (style->encoder) {
@@ -362,6 +368,29 @@ static void test_copied_bytes(void **state)
         prony_generator_get_info(g.generator, &info);
         assert_int_equal(info.cache_copied_bytes, wanted[k]);
         assert_int_equal(info.cache_bytes, 2 * WIDTH * sizeof(float) * POSITIONS * (wanted[k] ? 2 : 1));
+        end(&g);
+    }
+}
+
+/* Rows that anything but attention reads as well are not appended to: every step copies them, to the same ids. */
+static void test_near_misses_of_appending(void **state)
+{
+    (void)state;
+    const char *const readers[] = {"present", "past"};
+    int64_t wanted[NEW], got[NEW];
+    ids_of(&no_cache, NULL, 5, wanted);
+    for (size_t k = 0; k < 2; k++) {
+        decoder_style watched = optimum;
+        generation g;
+        prony_generator_info info;
+        const size_t count = 5;
+        watched.peek = readers[k];
+        begin(&g, &watched, NULL);
+        prompt(&g, words, &count);
+        next(&g, got, NEW, 1);
+        prony_generator_get_info(g.generator, &info);
+        assert_memory_equal(got, wanted, sizeof got);
+        assert_int_equal(info.cache_copied_bytes, 2 * WIDTH * sizeof(float) * (5 + NEW - 2));
         end(&g);
     }
 }
@@ -731,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_conventions_give_the_ids_of_the_model_without_cache),
         cmocka_unit_test(test_figures),
         cmocka_unit_test(test_copied_bytes),
+        cmocka_unit_test(test_near_misses_of_appending),
         cmocka_unit_test(test_steps_bind_and_plan_once),
         cmocka_unit_test(test_batches),
         cmocka_unit_test(test_rewind),
