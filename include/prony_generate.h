@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* How a model keeps the keys and values of earlier tokens. */
+/* The storage of a model for the keys and values of earlier tokens. */
 typedef enum prony_cache_kind {
     PRONY_CACHE_NONE,    /* the model has no cache: every step computes the whole sequence again */
     PRONY_CACHE_GROWING, /* past inputs of P rows, present outputs of P + S rows */

@@ -8,7 +8,7 @@
 
 #include <mpi.h>
 
-/* What a rank did in the last measured run, by its own clock. `tag`: of the tensor, an input of the stage that reads it;
+/* An action of a rank in the last measured run, by its own clock. `tag`: of the tensor, an input of the stage that reads it;
  * OUTPUTS_TAG: the model's outputs. */
 typedef enum span_kind { SPAN_COMPUTE, SPAN_WAIT, SPAN_SEND, SPAN_RECEIVE } span_kind;
 enum { OUTPUTS_TAG = -1 };

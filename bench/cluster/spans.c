@@ -1,4 +1,4 @@
-/* What a rank of a pipeline did: spans of the last run, and totals of each tensor. Without memory, or beyond MOST_SPANS,
+/* Actions of a rank of a pipeline: spans of the last run, and totals of each tensor. Without memory, or beyond MOST_SPANS,
  * spans are left out. */
 #include "bench/cluster/pipeline.h"
 

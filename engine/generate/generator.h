@@ -41,7 +41,7 @@ typedef struct prn_generator_cache {
     size_t capacity_bytes; /* of each */
 } prn_generator_cache;
 
-/* What the graph tells about ids and positions; 0: nothing. */
+/* Bounds of ids and positions that the graph shows; 0: none. */
 typedef struct prn_generator_limits {
     int64_t vocabulary, positions;
     const char *embedding, *position_table; /* names of the tables */

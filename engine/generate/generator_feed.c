@@ -295,7 +295,7 @@ static prony_status feed_grow(prony_generator *g, prony_error *error)
     return status;
 }
 
-/* What a run left behind: caches that it wrote anew take turns; rows of earlier columns that it copied. */
+/* After a run: the two buffers of each rewritten cache swap, and copied rows of earlier columns are counted. */
 static void feed_turn_caches(prony_generator *g, int64_t first)
 {
     const prn_plan *plan = g->session->current->plan;

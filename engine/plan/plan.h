@@ -87,7 +87,7 @@ typedef struct prn_step {
         uint32_t last_use_count;
     } memory;
 
-    /* What it computes: written by the planner, and by each run where a run decides; read by reports. */
+    /* The amount of work: written by the planner, and by each run where a run decides; read by reports. */
     struct {
         prn_kept_cost cost; /* sum of its layers, with external bytes only. Dynamic steps and steps with children: of
                                the last run. Dynamic steps have facts */
