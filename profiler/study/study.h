@@ -34,14 +34,14 @@ typedef struct prn_study_operator {
 } prn_study_operator;
 
 /* One process's measurement of an operator. */
-typedef struct prn_study_part {
+typedef struct prn_study_operator_time {
     int64_t time_ns;    /* median */
     int64_t tasks;      /* tasks in the last run; 0: not split */
     int64_t members;    /* threads that took part */
     int64_t busy_ns;    /* of all of them */
     int64_t longest_ns; /* of the busiest */
     int64_t wake_ns;    /* mean time until the others began */
-} prn_study_part;
+} prn_study_operator_time;
 
 typedef struct prn_study_configuration {
     int intra_op, inter_op;
@@ -86,8 +86,8 @@ typedef struct prn_study_block {
     size_t changes; /* of level among the samples */
     double others;  /* share of the processors that other processes took; NaN: not known */
     double steal;
-    const char *disturbed; /* the reason; NULL: not disturbed, or failed */
-    prn_study_part *parts; /* [operator_count of the configuration]; NULL: none */
+    const char *disturbed;          /* the reason; NULL: not disturbed, or failed */
+    prn_study_operator_time *parts; /* [operator_count of the configuration]; NULL: none */
 } prn_study_block;
 
 typedef struct prn_study_fit {

@@ -10,10 +10,10 @@
 
 /* ---- operators ---- */
 
-#define PART_FIGURES (sizeof(prn_study_part) / sizeof(int64_t))
+#define PART_FIGURES (sizeof(prn_study_operator_time) / sizeof(int64_t))
 
 /* [time_ns, tasks, members, busy_ns, longest_ns, wake_ns] */
-static void study_keys_write_part(prn_json *j, const char *key, const prn_study_part *part)
+static void study_keys_write_part(prn_json *j, const char *key, const prn_study_operator_time *part)
 {
     const int64_t values[] = {part->time_ns, part->tasks,      part->members,
                               part->busy_ns, part->longest_ns, part->wake_ns};
@@ -22,7 +22,7 @@ static void study_keys_write_part(prn_json *j, const char *key, const prn_study_
     prn_json_close(j, ']');
 }
 
-static void read_part(prn_json_reader *j, const prn_json_value *array, prn_study_part *out)
+static void read_part(prn_json_reader *j, const prn_json_value *array, prn_study_operator_time *out)
 {
     int64_t *fields[] = {&out->time_ns, &out->tasks, &out->members, &out->busy_ns, &out->longest_ns, &out->wake_ns};
     size_t i = 0;

@@ -14,7 +14,7 @@ extern const prn_key prn_study_node_keys[];
 /* The measurements of one process. */
 typedef struct prn_study_sample_operator {
     prn_study_operator what;
-    prn_study_part measured;
+    prn_study_operator_time measured;
 } prn_study_sample_operator;
 
 typedef struct prn_study_sample {

@@ -20,9 +20,9 @@ static int compare_starts(const void *left, const void *right)
     return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-static prn_study_part study_sample_part_of(const prony_operator_row *row)
+static prn_study_operator_time study_sample_sum_threads(const prony_operator_row *row)
 {
-    prn_study_part part = {.time_ns = row->time.median_ns};
+    prn_study_operator_time part = {.time_ns = row->time.median_ns};
     const prony_thread_share *first = NULL;
     for (size_t i = 0; i < row->thread_share_count; i++) {
         const prony_thread_share *share = &row->thread_shares[i];
@@ -63,7 +63,7 @@ static void take_operators(prn_study_sample *sample, const prony_report *r, cons
                                                          (uint64_t)prn_operator_bytes(row),
                                                          (uint64_t)prn_operator_fact(row, "bf16_products"),
                                                          on_path[i]};
-        sample->operators[i].measured = study_sample_part_of(row);
+        sample->operators[i].measured = study_sample_sum_threads(row);
     }
 }
 

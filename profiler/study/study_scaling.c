@@ -26,7 +26,8 @@ static double study_scaling_figure_of(const prony_study *s, size_t configuration
 }
 
 #define FIGURE(s, configuration, operator, field, room, blocks)                                                        \
-    study_scaling_figure_of((s), (configuration), (operator), offsetof(prn_study_part, field), (room), (blocks))
+    study_scaling_figure_of((s), (configuration), (operator), offsetof(prn_study_operator_time, field), (room),        \
+                            (blocks))
 
 static double mean_frequency(const prn_study_block **blocks, size_t count)
 {
