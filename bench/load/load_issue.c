@@ -233,8 +233,10 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
         free(all);
         return fail(l->o, "out of memory");
     }
-    /* Queries without memory are not in `count`; all others have ended. */
-    if (l->ranks && plan->shared && !has_failed(l)) code = l->ranks->gather(l->ranks->user, &all, &list.count);
+    /* Queries without memory are not in `count`; all others have ended, or were dropped by an interruption, which ends the
+     * load of every rank. */
+    if (l->ranks && plan->shared && (interrupted() || !has_failed(l)))
+        code = l->ranks->gather(l->ranks->user, &all, &list.count);
     if (code == EXIT_DONE) code = load_figures(l, all, list.count, out);
     free(all);
     return code;

@@ -161,7 +161,7 @@ class Report(ShardTest):
         self.assertEqual({e["pid"] for e in marks if e.get("cat") == "compute"}, {2, 3, 4})
         self.assertEqual({e["pid"] for e in marks if e.get("cat") == "operator"}, {2, 3, 4})
         self.assertIn(b"rank 2", self.read(picture))
-        self.assertIn(b'<section id="pipeline"', self.read(page))
+        self.assertIn(b'data-chart="pipeline"', self.read(page))
 
     def test_bench_and_micro_batches(self):
         path = self.path("report.json")
