@@ -107,6 +107,9 @@ static bool parse_text_type(header *h, const char *text)
 static prony_status parse_type(header *h, prony_error *error)
 {
     char text[32] = "";
+    if (npy_take(h, '['))
+        return prn_fail(error, PRONY_UNSUPPORTED,
+                        "NumPy types with fields are not supported; save each field as an array");
     if (!take_string(h, text, sizeof text)) return bad_header(h, error);
     if (parse_text_type(h, text)) return PRONY_OK;
     if (strcmp(text, "|O") == 0)

@@ -161,6 +161,7 @@ static void test_npy_damage(void **state)
         {"{'descr': '|S0', 'fortran_order': False, 'shape': (999999999999,), }", PRONY_INVALID_ARGUMENT,
          "4 bytes of data"},
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", PRONY_UNSUPPORTED, "astype(str)"},
+        {"{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (1,), }", PRONY_UNSUPPORTED, "with fields"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", PRONY_INVALID_ARGUMENT,
          "4 bytes of data do not fit"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", PRONY_INVALID_ARGUMENT, "header near '-1"},
