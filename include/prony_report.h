@@ -309,7 +309,7 @@ typedef struct prony_generation {
     double decode_tokens_per_second, decode_ci95[2];   /* of all sequences; from the second new token on */
     prony_time_stats ttft;                             /* from the prompt to the first new token */
     prony_time_stats step;                             /* between two new tokens; count 0: new_tokens is 1 */
-    double step_growth_ns;      /* by which a step takes longer for each token before it (least squares) */
+    double step_growth_ns;      /* by which a step takes longer for each token before it (Theil: median slope) */
     const int64_t *position_ns; /* [position_count] median step by position, the second new token first */
     size_t position_count;
     uint64_t cache_tensors, cache_bytes, cache_live_bytes; /* held; rows of tokens, at the last position */

@@ -3,7 +3,6 @@
 #include "engine/generate/generator.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The largest first; the smaller id at a tie. */
@@ -43,40 +42,79 @@ static int64_t sample_largest(const float *scores, size_t count)
     return best;
 }
 
-/* Sorts the candidates, cuts them by top_k, min_p and top_p, and returns how many stay; their weights are
- * probabilities that sum to *sum. */
-static size_t sample_cut(const prony_generator *g, size_t count, double *sum)
+/* Candidates in sample_order, sorted only as far as a draw looks: [0, left) is a heap, behind it stand the first
+ * count - left candidates, the first one last. */
+typedef struct sample_queue {
+    prn_candidate *list;
+    size_t count, left;
+} sample_queue;
+
+/* Moves list[at] down until no child of it comes first. */
+static void sample_sift(sample_queue *q, size_t at)
 {
-    prn_candidate *list = g->candidates;
-    const prony_sampling *by = &g->sampling;
-    qsort(list, count, sizeof *list, sample_order);
-    if (by->top_k > 0 && (size_t)by->top_k < count) count = (size_t)by->top_k;
-    const double highest = list[0].weight;
-    *sum = 0;
-    for (size_t k = 0; k < count; k++) *sum += list[k].weight = exp((list[k].weight - highest) / by->temperature);
-    double part = 0;
-    size_t kept = 0;
-    const double wanted = by->top_p > 0 && by->top_p < 1 ? by->top_p * *sum : INFINITY;
-    while (kept < count && part < wanted && (kept == 0 || list[kept].weight >= by->min_p)) part += list[kept++].weight;
-    *sum = part;
-    return kept;
+    const prn_candidate moved = q->list[at];
+    for (size_t child; (child = 2 * at + 1) < q->left; at = child) {
+        if (child + 1 < q->left && sample_order(&q->list[child + 1], &q->list[child]) < 0) child++;
+        if (sample_order(&moved, &q->list[child]) < 0) break;
+        q->list[at] = q->list[child];
+    }
+    q->list[at] = moved;
 }
 
-/* Draws an id by the candidates' probabilities, from the stream of this sequence and position. */
+/* All logits that are numbers; the first candidate is at the root. */
+static sample_queue sample_queue_fill(const prony_generator *g, const float *scores)
+{
+    sample_queue q = {.list = g->candidates};
+    for (size_t k = 0; k < g->score_count; k++)
+        if (scores[k] == scores[k]) q.list[q.count++] = (prn_candidate){(double)scores[k], (int64_t)k};
+    q.left = q.count;
+    for (size_t k = q.count / 2; k-- > 0;) sample_sift(&q, k);
+    return q;
+}
+
+/* Candidate k in order; k is at most one more than in earlier calls. */
+static const prn_candidate *sample_queue_at(sample_queue *q, size_t k)
+{
+    if (q->count - q->left <= k) {
+        const prn_candidate first = q->list[0];
+        q->list[0] = q->list[--q->left];
+        if (q->left) sample_sift(q, 0);
+        q->list[q->left] = first;
+    }
+    return &q->list[q->count - 1 - k];
+}
+
+/* Draws an id by the candidates' probabilities, from the stream of this sequence and position: of the top_k first ones,
+ * cut where they sum to top_p, or before a probability below min_p of the first one's. */
 static int64_t sample_draw(const prony_generator *g, int64_t sequence, const float *scores)
 {
-    size_t count = 0;
-    for (size_t k = 0; k < g->score_count; k++)
-        if (scores[k] == scores[k]) g->candidates[count++] = (prn_candidate){(double)scores[k], (int64_t)k};
-    double sum, part = 0;
-    const size_t kept = sample_cut(g, count, &sum);
+    const prony_sampling *by = &g->sampling;
+    sample_queue q = sample_queue_fill(g, scores);
+    const double highest = q.list[0].weight;
+    size_t most = by->top_k > 0 && (size_t)by->top_k < q.count ? (size_t)by->top_k : q.count;
+    double sum = 0, part = 0;
+#define WEIGHT(candidate) exp(((candidate)->weight - highest) / by->temperature)
+    for (size_t k = 0; k < most; k++) sum += WEIGHT(most < q.count ? sample_queue_at(&q, k) : &q.list[k]);
+    const double wanted = by->top_p > 0 && by->top_p < 1 ? by->top_p * sum : INFINITY;
+    if (wanted < INFINITY || by->min_p > 0) {
+        size_t kept = 0;
+        for (; kept < most && part < wanted; kept++) {
+            const double weight = WEIGHT(sample_queue_at(&q, kept));
+            if (kept > 0 && weight < by->min_p) break;
+            part += weight;
+        }
+        most = kept;
+        sum = part;
+    }
     uint64_t state = g->sampling.seed + (uint64_t)sequence * UINT64_C(0x9e3779b97f4a7c15) +
                      (uint64_t)g->lengths[sequence] * UINT64_C(0xd1342543de82ef95);
     (void)prn_random_fraction(&state); /* neighbouring states give like numbers at first */
     const double draw = prn_random_fraction(&state) * sum;
     size_t k = 0;
-    while (k + 1 < kept && (part += g->candidates[k].weight) <= draw) k++;
-    return g->candidates[k].id;
+    for (part = WEIGHT(sample_queue_at(&q, 0)); k + 1 < most && part <= draw; part += WEIGHT(sample_queue_at(&q, k)))
+        k++;
+    return sample_queue_at(&q, k)->id;
+#undef WEIGHT
 }
 
 prony_status prn_generator_choose(prony_generator *generator, int64_t sequence, int64_t *id, prony_error *error)

@@ -124,16 +124,13 @@ static void generation_rate(const prony_time_stats *stats, double tokens, double
     ci95[1] = stats->median_ci95_ns[0] > 0 ? tokens * 1e9 / (double)stats->median_ci95_ns[0] : *rate;
 }
 
-/* Slope of the least-squares line through the median steps. */
-static double generation_slope(const int64_t *times, size_t count)
+/* Theil's slope: the median over pairs of steps that lie half of the run apart. The first steps, whose weights the prompt
+ * has displaced from the caches, do not move it, as they would a least-squares line. `values`: room for count / 2. */
+static double generation_slope(const int64_t *times, size_t count, double *values)
 {
-    double x_mean = (double)(count - 1) / 2, y_mean = 0, xy = 0, xx = 0;
-    for (size_t k = 0; k < count; k++) y_mean += (double)times[k] / (double)count;
-    for (size_t k = 0; k < count; k++) {
-        xy += ((double)k - x_mean) * ((double)times[k] - y_mean);
-        xx += ((double)k - x_mean) * ((double)k - x_mean);
-    }
-    return xx > 0 ? xy / xx : 0;
+    const size_t pairs = count / 2, apart = count - pairs;
+    for (size_t k = 0; k < pairs; k++) values[k] = (double)(times[k + apart] - times[k]) / (double)apart;
+    return pairs ? prn_median(values, pairs) : 0;
 }
 
 static prony_status generation_positions(const generation_run *r, prony_report *report, prony_error *error)
@@ -141,7 +138,7 @@ static prony_status generation_positions(const generation_run *r, prony_report *
     prony_generation *out = &report->generation;
     const size_t steps = (size_t)r->options.new_tokens - 1;
     int64_t *median = prn_bump_alloc(&report->pool, steps + 1, sizeof *median);
-    double *values = prn_calloc(r->count + 1, sizeof *values);
+    double *values = prn_calloc((r->count > steps ? r->count : steps) + 1, sizeof *values);
     if (!median || !values) {
         prn_free(values);
         return prn_no_memory(error);
@@ -150,10 +147,10 @@ static prony_status generation_positions(const generation_run *r, prony_report *
         for (size_t n = 0; n < r->count; n++) values[n] = (double)r->step_ns[n * steps + k];
         median[k] = (int64_t)prn_median(values, r->count);
     }
-    prn_free(values);
     out->position_ns = median;
     out->position_count = steps;
-    out->step_growth_ns = steps > 1 ? generation_slope(median, steps) : 0;
+    out->step_growth_ns = generation_slope(median, steps, values);
+    prn_free(values);
     return PRONY_OK;
 }
 

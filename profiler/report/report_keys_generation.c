@@ -38,7 +38,7 @@ const prn_key prn_generation_keys[] = {
     {"ttft_ns", PRN_AT(G, ttft.median_ns), PRN_LEAST_0, "Time to the first new token, median."},
     {"ttft", PRN_HERE(ttft_keys), PRN_OLD | PRN_ROW_DIRECT, "Time to the first new token, ns."},
     {"tpot_ns", PRN_HERE(step_keys), PRN_ROW_DIRECT, "Time between two new tokens, ns."},
-    {"growth_ns_per_token", PRN_AT(G, step_growth_ns), PRN_ALWAYS, "By which a step takes longer for each token before it (least squares over the positions)."},
+    {"growth_ns_per_token", PRN_AT(G, step_growth_ns), PRN_ALWAYS, "By which a step takes longer for each token before it (median slope over pairs of positions)."},
     {"position_ns", PRN_LIST(G, position_ns, position_count), PRN_IF_SET | PRN_ROW_DIRECT | PRN_LEAST_0, "Median step by position: the second new token, the third, ..."},
     {"cache_tensors", PRN_AT(G, cache_tensors), PRN_ALWAYS, "Tensors that are fed back."},
     {"cache_bytes", PRN_AT(G, cache_bytes), PRN_ALWAYS, "Memory held for the cache."},
