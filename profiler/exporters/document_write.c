@@ -3,10 +3,11 @@
 #include "base/os/file.h"
 #include "profiler/documents/document.h"
 #include "profiler/exporters/export_out.h"
-#include "profiler/exporters/html_assets.h"
+#include "profiler/exporters/html_page.h"
 #include "prony_judge.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MARKDOWN_ROWS = 20 };
@@ -220,21 +221,14 @@ static prony_status document_html(prn_document *d, const char *json, size_t size
 {
     char lead[PRN_DOCUMENT_LEAD] = "";
     const char *subject = d->schema->subject ? prn_document_text(d, NULL, d->schema->subject) : NULL;
-    prn_out_text(out, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-                      "<meta name=\"generator\" content=\"prony " PRONY_VERSION "\">\n"
-                      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-                      "'unsafe-inline'\">\n<title>");
-    prn_out_xml(out, d->schema->title);
-    prn_out_text(out, subject ? ": " : "");
-    prn_out_xml(out, subject ? subject : "");
-    prn_out_text(out, "</title>\n<style>\n");
-    prn_out_bytes(out, prn_html_style, (size_t)(prn_html_style_end - prn_html_style));
-    prn_out_text(out, STYLE "</style>\n</head>\n<body>\n<header class=\"top\"><div class=\"who\"><h1>");
-    prn_out_xml(out, d->schema->title);
-    prn_out_text(out, "</h1><p id=\"subtitle\">");
-    prn_out_xml(out, subject ? subject : "");
-    prn_out_text(out, "</p></div></header>\n<main>\n<section class=\"grid\">\n<div class=\"panel wide\"><p>");
+    char title[80];
+    snprintf(title, sizeof title, "%s%s", d->schema->title, subject ? ": " : "");
+    prn_page_begin(out, &(prn_page_head){.title = title,
+                                         .name = subject ? subject : "",
+                                         .heading = d->schema->title,
+                                         .subtitle = subject ? subject : "",
+                                         .style = STYLE});
+    prn_out_text(out, "<section class=\"grid\">\n<div class=\"panel wide\"><p>");
     if (d->schema->lead) d->schema->lead(d, lead);
     prn_out_xml(out, lead);
     prn_out_text(out, "</p></div>\n");

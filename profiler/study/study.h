@@ -311,4 +311,10 @@ PRN_MUST_USE prn_study_writer prn_study_write_json, prn_study_write_csv, prn_stu
 /* A description of the study's method, in sentences for a paper. */
 const char *prn_study_statement(const prony_study *study, prn_bump *pool);
 
+/* CSS of the pages of studies; tables scroll beyond `height`. */
+#define PRN_STUDY_STYLE(height)                                                                                        \
+    "td.n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}\n"                        \
+    "table{width:100%;table-layout:auto}th,td{white-space:normal;max-width:none}"                                      \
+    "th{text-align:left;padding:.2rem .5rem}.scroller{height:auto;max-height:" height "}\n"
+
 #endif

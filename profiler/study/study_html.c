@@ -1,7 +1,7 @@
 /* The study as one HTML page that needs no network and runs no script: the verdict, tables, the charts as drawings
  * (study_svg.c), and the JSON study inside it. */
 #include "profiler/exporters/export_out.h"
-#include "profiler/exporters/html_assets.h"
+#include "profiler/exporters/html_page.h"
 #include "profiler/text/number_text.h"
 #include "profiler/study/study.h"
 
@@ -222,27 +222,10 @@ prony_status prn_study_write_html(const prony_study *s, const prony_write_option
     prn_out out;
     prn_bump pool = {0};
     prn_out_begin(&out, write, user, error);
-    prn_out_text(
-        &out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta name=\"generator\" content=\"prony " PRONY_VERSION "\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        "<title>Scaling of ");
-    prn_out_xml(&out, prn_report_title(s->manifest));
-    prn_out_text(&out, "</title>\n<style>\n");
-    prn_out_bytes(&out, prn_html_style, (size_t)(prn_html_style_end - prn_html_style));
-    prn_out_text(
-        &out,
-        "td.n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}\n"
-        "table{width:100%;table-layout:auto}th,td{white-space:normal;max-width:none}th{text-align:left;padding:.2rem "
-        ".5rem}"
-        ".scroller{height:auto;max-height:520px}\n</style>\n</head>\n<body>\n<header class=\"top\"><div class=\"who\">"
-        "<h1>Scaling of ");
-    prn_out_xml(&out, prn_report_title(s->manifest));
-    prn_out_text(&out, "</h1><p id=\"subtitle\">");
-    prn_out_xml(&out, s->manifest->system.machine.cpu_model);
-    prn_out_text(&out, "</p></div></header>\n<main>\n");
+    prn_page_begin(&out, &(prn_page_head){.title = "Scaling of ",
+                                          .name = prn_report_title(s->manifest),
+                                          .subtitle = s->manifest->system.machine.cpu_model,
+                                          .style = PRN_STUDY_STYLE("520px")});
     study_html_put_quality(&out, s);
     prn_out_text(&out, "<section class=\"grid\">\n");
     prony_status status = put_charts(&out, s, error);

@@ -1,6 +1,6 @@
 /* Several studies side by side as text, and as one HTML page that needs no network and runs no script. */
 #include "profiler/exporters/export_out.h"
-#include "profiler/exporters/html_assets.h"
+#include "profiler/exporters/html_page.h"
 #include "profiler/exporters/text_cell.h"
 #include "profiler/study/study_join.h"
 #include "profiler/text/number_text.h"
@@ -196,19 +196,8 @@ prony_status prn_study_join_html(const prn_study_join *join, const prony_write_o
     prn_out out;
     (void)options;
     prn_out_begin(&out, write, user, error);
-    prn_out_text(
-        &out,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta name=\"generator\" content=\"prony " PRONY_VERSION "\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        "<title>Scaling studies side by side</title>\n<style>\n");
-    prn_out_bytes(&out, prn_html_style, (size_t)(prn_html_style_end - prn_html_style));
-    prn_out_text(&out, "td.n{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}\n"
-                       "table{width:100%;table-layout:auto}th,td{white-space:normal;max-width:none}th{text-align:left;"
-                       "padding:.2rem .5rem}.scroller{height:auto;max-height:720px}\n</style>\n</head>\n<body>\n"
-                       "<header class=\"top\"><div class=\"who\"><h1>Scaling studies side by side</h1></div></header>"
-                       "\n<main>\n");
+    prn_page_begin(
+        &out, &(prn_page_head){.title = "Scaling studies side by side", .name = "", .style = PRN_STUDY_STYLE("720px")});
     put_join_studies(&out, join);
     prn_out_text(&out, "<section class=\"grid\">\n");
     const prony_status status = put_join_charts(&out, join, error);
