@@ -96,6 +96,19 @@ class ClusterTest(CommandTest):
     def launch(self, ranks, *arguments):
         return Launch(self, (ranks, [], arguments, None))
 
+    def rank(self, run, wanted):
+        """The process of a rank; None: it has not started."""
+        for pid in run.pids():
+            try:
+                with open("/proc/%d/environ" % pid, "rb") as file:
+                    environment = file.read().split(b"\0")
+            except OSError:
+                continue
+            ranks = [e.split(b"=")[1] for e in environment if e.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
+            if ranks and int(ranks[0]) == wanted:
+                return pid
+        return None
+
     def study(self, ranks, *arguments, code=DONE):
         path = self.path("study.json")
         run = self.launch(ranks, "scale", self.digits, *arguments, "--json", path, "-q",

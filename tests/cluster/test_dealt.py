@@ -24,21 +24,7 @@ import onnx_bytes as ob  # noqa: E402
 KNOWN = 358 / 360  # models/README.md: 99.44 %
 
 
-class RanksTest(ClusterTest):
-    def rank(self, run, wanted):
-        for pid in run.pids():
-            try:
-                with open("/proc/%d/environ" % pid, "rb") as file:
-                    environment = file.read().split(b"\0")
-            except OSError:
-                continue
-            ranks = [e.split(b"=")[1] for e in environment if e.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
-            if ranks and int(ranks[0]) == wanted:
-                return pid
-        return None
-
-
-class DataTest(RanksTest):
+class DataTest(ClusterTest):
     def setUp(self):
         super().setUp()
         models = os.path.join(command_case.SOURCE, "models")
@@ -142,7 +128,7 @@ class Cut(DataTest):
                 self.assertIn("99.44 %", out)
 
 
-class Offline(RanksTest):
+class Offline(ClusterTest):
     def load(self, ranks, *arguments):
         path = self.path("load.json")
         run = self.launch(ranks, "bench", self.digits, "--scenario", "offline", "-x", "1", *arguments, "--json", path)

@@ -221,18 +221,6 @@ class Faults(ShardTest):
         time.sleep(2)
         return run
 
-    def rank(self, run, wanted):
-        for pid in run.pids():
-            try:
-                with open("/proc/%d/environ" % pid, "rb") as file:
-                    environment = file.read().split(b"\0")
-            except OSError:
-                continue
-            ranks = [e.split(b"=")[1] for e in environment if e.split(b"=")[0] in (b"OMPI_COMM_WORLD_RANK", b"PMI_RANK")]
-            if ranks and int(ranks[0]) == wanted:
-                return pid
-        return None
-
     def end(self, run):
         began = time.monotonic()
         self.assertNotEqual(run.wait(60), 0)
