@@ -42,6 +42,10 @@ int main(int argc, char **argv)
     if (!stop && (o.shard.stages || o.shard.micro_batch || o.shard.cut || o.shard.by)) {
         fail(&o, "--shard and its options are those of prony-mpi: mpirun -n P prony-mpi %s MODEL --shard P", o.command);
         status = EXIT_USAGE;
+    } else if (!stop && o.limits.send_model) {
+        fail(&o, "--send-model sends to the ranks of prony-mpi: mpirun -n P prony-mpi %s MODEL --send-model",
+             o.command);
+        status = EXIT_USAGE;
     } else if (!stop) {
         interrupt_begin(&o);
         status = interrupt_status(dispatch(&o));

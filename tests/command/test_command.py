@@ -106,6 +106,8 @@ class Usage(CommandTest):
                 (["--dim needs NAME=N, got 'N'"], ["run", "m", "--dim", "N"]),
                 (["--dim N", "'many'", "from 0"], ["run", "m", "--dim", "N=many"]),
                 (["--shape x", "1x3x224x224", "got '1x2x'"], ["run", "m", "--shape", "x=1x2x"]),
+                (["--shard", "mpirun"], ["run", "m", "--shard", "2"]),
+                (["--send-model", "mpirun"], ["scale", "m", "--send-model"]),
                 (["-i"], ["profile", "-i", "image=x.npy"]),
                 (["--count", "'ptflops'", "fvcore"], ["inspect", "m", "--count", "ptflops"]),
                 (["--depth", "'0'", "1 to 1000"], ["inspect", "m", "--depth", "0"]),
