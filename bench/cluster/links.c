@@ -22,25 +22,16 @@ static bool finish(pipeline *p, MPI_Request *request, double end)
     }
 }
 
-/* Rank 0 may wait for a rank that itself waits for a silent one: that rank's message decides. */
-static void links_fail(pipeline *p, int silent)
-{
-    char text[120];
-    snprintf(text, sizeof text, "the interconnect could not be measured with rank %d, which did not answer (--timeout)",
-             silent);
-    for (const double end = cluster_now() + 2; p->rank == 0 && !pipeline_stopped(p) && cluster_now() < end;)
-        sched_yield();
-    if (p->rank == 0 && !*p->failure) snprintf(p->failure, sizeof p->failure, "%s", text);
-    if (!p->lost) pipeline_fail(p, text);
-}
-
 static bool move(pipeline *p, char *bytes, int size, int rank, bool receives, double end)
 {
     MPI_Request request;
     const int code = receives ? MPI_Irecv(bytes, size, MPI_BYTE, rank, TAG_PING, p->tensors, &request)
                               : MPI_Isend(bytes, size, MPI_BYTE, rank, TAG_PING, p->tensors, &request);
     if (code == MPI_SUCCESS && finish(p, &request, end)) return true;
-    links_fail(p, rank);
+    char text[120];
+    snprintf(text, sizeof text, "the interconnect could not be measured with rank %d, which did not answer (--timeout)",
+             rank);
+    pipeline_give_up(p, rank, text);
     return false;
 }
 

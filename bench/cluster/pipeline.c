@@ -51,14 +51,47 @@ bool tensor_unpack(prony_value *out, const char *bytes, size_t size)
 
 /* ---- waiting ---- */
 
-void pipeline_fail(pipeline *p, const char *text)
+/* `silent`: the rank that did not answer; -1: the failure is this rank's own. */
+static void pipeline_report(pipeline *p, int silent, const char *text)
 {
     message m = {0};
     if (p->rank != 0 && !p->lost && !interrupted()) {
+        message_put_number(&m, silent);
         message_put_text(&m, text);
         (void)cluster_send(0, TAG_FAILED, &m, cluster_limit(p->o, 10));
         message_free(&m);
     }
+    p->lost = true;
+}
+
+void pipeline_fail(pipeline *p, const char *text)
+{
+    pipeline_report(p, -1, text);
+}
+
+void pipeline_hear_failure(pipeline *p, int rank, message *m)
+{
+    const int64_t silent = message_take_number(m);
+    const char *text = message_take_text(m, NULL);
+    const bool answers = silent == 0 || (silent > 0 && silent < p->ranks && p->reported[silent]);
+    if (rank < p->ranks) p->reported[rank] = true;
+    char *to = answers ? p->doubtful : p->failure;
+    if (!*to) snprintf(to, sizeof p->failure, "rank %d: %.900s", rank, text);
+    p->lost = p->lost || !answers;
+}
+
+void pipeline_give_up(pipeline *p, int silent, const char *text)
+{
+    enum { REPORT_SECONDS = 2 };
+    if (p->lost) return;
+    if (p->rank != 0) {
+        pipeline_report(p, silent, text);
+        return;
+    }
+    for (const double end = cluster_now() + REPORT_SECONDS; !pipeline_stopped(p) && cluster_now() < end;) sched_yield();
+    if (!*p->failure && *p->doubtful && (silent == 0 || p->reported[silent]))
+        snprintf(p->failure, sizeof p->failure, "%s", p->doubtful);
+    if (!*p->failure) snprintf(p->failure, sizeof p->failure, "rank 0: %.900s", text);
     p->lost = true;
 }
 
@@ -74,10 +107,12 @@ bool pipeline_stopped(pipeline *p)
     }
     for (size_t i = 0; !p->lost && i < sizeof ends / sizeof *ends; i++) {
         if (!cluster_receive_of(ends[i], &rank, &tag, &m)) continue;
-        if (tag == TAG_FAILED)
-            snprintf(p->failure, sizeof p->failure, "rank %d: %.900s", rank, message_take_text(&m, NULL));
-        if (tag == TAG_INTERRUPTED) snprintf(p->failure, sizeof p->failure, "rank %d got a signal: ended", rank);
-        p->lost = true;
+        if (tag == TAG_FAILED) {
+            pipeline_hear_failure(p, rank, &m);
+        } else {
+            if (tag == TAG_INTERRUPTED) snprintf(p->failure, sizeof p->failure, "rank %d got a signal: ended", rank);
+            p->lost = true;
+        }
         message_free(&m);
     }
     return p->lost;
@@ -172,9 +207,10 @@ static int missing_rank(const pipeline *p)
     const prony_shard_stage *row = &p->rows[p->rank];
     for (size_t i = 0; !p->bound && i < row->input_count; i++)
         if (!is_local(p, &row->inputs[i]) && !p->inputs[i].begun) return pipeline_source_of(&row->inputs[i]);
-    for (int r = 1; p->rank == 0 && r < p->ranks; r++)
-        if (!p->has_ended[r]) return r;
-    return p->rank;
+    int behind = p->rank;
+    for (int r = p->ranks - 1; p->rank == 0 && r > 0; r--)
+        if (!p->has_ended[r] && (behind == p->rank || !p->reported[r])) behind = r;
+    return behind;
 }
 
 /* Until `done` holds. Failures of other ranks and the limit end it. */
@@ -186,10 +222,10 @@ static prony_status pipeline_wait_until(pipeline *p, bool (*done)(pipeline *p), 
         if (pipeline_stopped(p)) return pipeline_lost(error, "the run was ended");
         if (cluster_now() > end) {
             char text[200];
+            const int silent = missing_rank(p);
             snprintf(text, sizeof text, "waited %.0f s for %s of rank %d, which did not answer (--timeout): ended",
-                     limit, what, missing_rank(p));
-            if (p->rank == 0) snprintf(p->failure, sizeof p->failure, "rank 0 %.150s", text);
-            pipeline_fail(p, text);
+                     limit, what, silent);
+            pipeline_give_up(p, silent, text);
             return pipeline_lost(error, text);
         }
         pause_briefly(&spins);

@@ -75,6 +75,9 @@ typedef struct pipeline {
     void *run_user;
     bool lost; /* another rank failed, is silent, or this one was told to stop */
     char failure[PRONY_ERROR_MESSAGE_BYTES];
+    /* Rank 0: by rank, it told of a failure, so it answers; the first report about a rank that answers. */
+    bool reported[1025];
+    char doubtful[PRONY_ERROR_MESSAGE_BYTES];
 } pipeline;
 
 /* Around one micro-batch: waits for its tensors and binds them; sends what others need. */
@@ -96,6 +99,12 @@ size_t tensor_bytes(const prony_value *value);
 void pipeline_pause(void);
 /* Tells rank 0 why this rank cannot go on. */
 void pipeline_fail(pipeline *p, const char *text);
+/* Tells rank 0 that rank `silent` did not answer. Ranks that wait for each other give up together, so rank 0 collects
+ * their reports for two seconds and leaves out those about a rank that reports itself. */
+void pipeline_give_up(pipeline *p, int silent, const char *text);
+/* Rank 0: takes a TAG_FAILED message of `rank`. A report about a rank that answers does not end the run: another report,
+ * or rank 0's own limit, will. */
+void pipeline_hear_failure(pipeline *p, int rank, message *m);
 /* true: the run is over for this rank, because of a signal, or of a message of rank 0 or of a rank that failed. */
 bool pipeline_stopped(pipeline *p);
 

@@ -25,10 +25,7 @@ bool shard_wait(sharded *s, int tag, int *rank, message *m, double seconds)
         while (cluster_receive(rank, &got, m)) {
             if (got == tag) return true;
             if (got == TAG_STOP) s->code = (int)message_take_number(m), p->lost = true;
-            if (got == TAG_FAILED && !*p->failure) {
-                snprintf(p->failure, sizeof p->failure, "rank %d: %.900s", *rank, message_take_text(m, NULL));
-                p->lost = true;
-            }
+            if (got == TAG_FAILED) pipeline_hear_failure(p, *rank, m);
             if (got == TAG_INTERRUPTED && !*p->failure) {
                 snprintf(p->failure, sizeof p->failure, "rank %d got a signal: ended", *rank);
                 p->lost = true;
@@ -460,7 +457,8 @@ int shard_take_last_word(sharded *s)
         return EXIT_FAILED;
     }
     s->pipe.lost = false;
-    if (shard_wait(s, TAG_STOP, &rank, &m, cluster_limit(s->o, HELLO_SECONDS))) {
+    /* Rank 0 may wait for its own limit and collect reports then (pipeline_give_up), before it speaks. */
+    if (shard_wait(s, TAG_STOP, &rank, &m, 2 * cluster_limit(s->o, HELLO_SECONDS))) {
         s->code = (int)message_take_number(&m);
         message_free(&m);
     }
