@@ -265,6 +265,7 @@ output_hash() { # REPORT
 # Required packages alone: README's list, then those of the tests.
 check_required() {
     local libraries=(oneDNN OpenBLAS libpng libjpeg zlib) library version
+    person=root
     mount_copy required
     prepare root
     say "root: a build with the required packages alone"
