@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,6 +144,25 @@ static void read_names(prn_machine *machine)
     find_field("/proc/cpuinfo", "model name", ':', machine->cpu_model, sizeof machine->cpu_model);
 }
 
+/* Names and caches as seen from processor `cpu`. They do not change while the process runs, and reading them opens some
+ * twenty files, so they are read once for each processor that is asked for in a row. */
+static void read_fixed_facts(prn_machine *machine, int cpu)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static prn_machine facts;
+    static int facts_cpu = -1;
+    pthread_mutex_lock(&lock);
+    if (facts_cpu != cpu) {
+        memset(&facts, 0, sizeof facts);
+        read_names(&facts);
+        machine_read_caches(&facts, cpu);
+        if (!facts.cache_count) ask_for_caches(&facts);
+        facts_cpu = cpu;
+    }
+    *machine = facts;
+    pthread_mutex_unlock(&lock);
+}
+
 static double quota_cpus(void)
 {
     return prn_cgroup_quota_cpus(OWN_GROUPS, OWN_MOUNTS);
@@ -168,15 +188,15 @@ uint64_t prn_machine_available_bytes(void)
 
 void prn_machine_read(prn_machine *machine, const prn_cpu_mask *restricted)
 {
-    memset(machine, 0, sizeof *machine);
-    read_names(machine);
-    machine->cpu_count = online_cpus();
     prn_cpu_mask mask;
+    const bool known = restricted ? (mask = *restricted, true) : usable_mask(&mask);
     int first = 0;
-    if (restricted ? (mask = *restricted, true) : usable_mask(&mask)) {
+    while (known && first < PRN_MAX_CPUS - 1 && !prn_cpu_mask_has(&mask, first)) first++;
+    read_fixed_facts(machine, first);
+    machine->cpu_count = online_cpus();
+    if (known) {
         machine->mask_count = prn_cpu_mask_count(&mask);
         machine->physical_cores = prn_topology_cores(&mask, PRN_SYSTEM_FOLDER);
-        while (first < PRN_MAX_CPUS - 1 && !prn_cpu_mask_has(&mask, first)) first++;
     }
     machine->quota_cpus = quota_cpus();
     machine->total_memory_bytes = (uint64_t)find_number("/proc/meminfo", "MemTotal") << 10;
@@ -184,8 +204,6 @@ void prn_machine_read(prn_machine *machine, const prn_cpu_mask *restricted)
     machine->load_avg_1min = prn_text_read("/proc/loadavg", text, sizeof text) ? strtod(text, NULL) : -1;
     snprintf(path, sizeof path, CPU_FOLDER "/cpu%d/cpufreq/scaling_governor", first);
     prn_text_read(path, machine->governor, sizeof machine->governor);
-    machine_read_caches(machine, first);
-    if (!machine->cache_count) ask_for_caches(machine);
 }
 
 int prn_machine_auto_threads(int inter_op, const prn_cpu_mask *restricted)

@@ -17,6 +17,7 @@ plot <- ggplot(results, aes(threads, speedup, colour = study, group = group)) +
   geom_abline(slope = 1, intercept = 0, linetype = "dashed", colour = "grey60") +
   geom_line() +
   geom_pointrange(aes(ymin = speedup_low, ymax = speedup_high)) +
+  scale_x_continuous(breaks = sort(unique(results$threads))) +
   labs(x = "threads (intra-op x inter-op)", y = "speed-up", colour = NULL) +
   theme_bw(base_size = 10)
 ggsave(out, plot, width = 12, height = 8, units = "cm")

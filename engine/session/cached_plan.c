@@ -52,16 +52,17 @@ prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, 
 prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     int workers = session->options.inter_op_threads;
+    const bool choose = workers < 0; /* only then cores count: looking for them reads some thirty files */
     prn_plan_options options = {.precision = session->precision,
-                                .threads = workers < 0 ? session->options.intra_op_threads : session->asked_threads,
+                                .threads = choose ? session->options.intra_op_threads : session->asked_threads,
                                 .workers = workers,
-                                .cores = prn_machine_auto_threads(1, prn_session_mask(session)),
+                                .cores = choose ? prn_machine_auto_threads(1, prn_session_mask(session)) : 0,
                                 .no_work_stealing = session->options.no_work_stealing,
                                 .record_memory = session->options.record_memory,
                                 .max_loop_trips = session->options.max_loop_trips,
                                 .follows = cached->extents != NULL,
                                 .no_reuse = session->options.no_reuse};
-    if ((workers < 0 || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
+    if ((choose || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
     const int64_t start = prn_now_ns();
     session->preparations.planned++;
     PRN_TRY(prn_session_create_plan(session, cached->program, &options, &cached->plan, error));

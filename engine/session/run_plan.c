@@ -8,9 +8,11 @@ prony_status prn_plan_staff(prony_session *session, prn_plan *plan, prony_error 
 {
     if (!plan->parallel.schedule) return PRONY_OK;
     if (!session->team) {
-        int cores = prn_machine_auto_threads(1, prn_session_mask(session)),
-            most = plan->parallel.workers * plan->parallel.threads;
-        if (session->options.inter_op_threads < 0 && most < cores) most = cores;
+        int most = plan->parallel.workers * plan->parallel.threads;
+        if (session->options.inter_op_threads < 0) {
+            int cores = prn_machine_auto_threads(1, prn_session_mask(session));
+            if (most < cores) most = cores;
+        }
         PRN_TRY(prn_thread_pool_create(&session->team, most - 1, false, error));
     }
     return prn_schedule_staff(plan->parallel.schedule, session->team, error);

@@ -180,7 +180,9 @@ static prony_status inspect(prony_model *model, prony_error *error)
     unsigned sum = 0;
     prony_report *report = NULL;
     prony_write_options options = PRONY_WRITE_OPTIONS_INIT;
-    prony_status status = prony_inspect(&report, model, NULL, error);
+    prony_session_options threads = PRONY_SESSION_OPTIONS_INIT;
+    threads.intra_op_threads = 1; /* counting the machine's cores would take longer than most cases */
+    prony_status status = prony_inspect(&report, model, &threads, error);
     if (status != PRONY_OK) return status == PRONY_INTERNAL ? status : PRONY_OK;
     const prony_cost *cost = &prony_report_totals(report)->cost;
     if (cost->bytes_written < UINT32_MAX &&

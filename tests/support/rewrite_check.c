@@ -82,6 +82,11 @@ void rc_output(model_builder *m, const char *name)
     mb_output(m, name, PRONY_FLOAT32, NULL);
 }
 
+void rc_conv(model_builder *m, const char *inputs, const char *output)
+{
+    mb_node(m, "Conv", inputs, output, "pads=[1,1,1,1]");
+}
+
 void rc_batch_norm(model_builder *m, const char *x, const char *y, const char *channels)
 {
     rc_weights_in(m, "gamma", channels, 0.5f, 2.0f);

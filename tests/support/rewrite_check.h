@@ -16,6 +16,7 @@ void rc_weights(model_builder *m, const char *name, const char *dims); /* in [-1
 void rc_scalar(model_builder *m, const char *name, float value);
 void rc_ints(model_builder *m, const char *name, const char *dims, const int64_t *values);
 /* BatchNormalization of x into y with constant statistics of its own. */
+void rc_conv(model_builder *m, const char *inputs, const char *output); /* with a padding of one */
 void rc_batch_norm(model_builder *m, const char *x, const char *y, const char *channels);
 /* Opset 17, input x [2, 4, 5, 5], Conv weights w [4, 4, 3, 3] and bias b. */
 model_builder *rc_begin(void);
