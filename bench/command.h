@@ -77,6 +77,8 @@ typedef struct precision_options {
     const char *calibrate, *calibrate_method; /* data or a calibration file */
     double keep_accuracy;                     /* part of the outputs' range */
     bool power_of_two;
+    int64_t block; /* quantize: weights that share a scale */
+    bool zero_points, search_scales;
 } precision_options;
 
 typedef struct accuracy_options {

@@ -80,7 +80,8 @@ typedef struct prony_quantized_row {
     const char *name, *op; /* borrowed from the quantized model */
     bool quantized;
     double
-        error; /* change of the outputs if only this layer is quantized, as a fraction of their range; NaN: not measured */
+        error; /* change of the outputs if only this layer is quantized, as a fraction of their range; NaN: not measured.
+                  Of prony_model_quantize_weights: change of the layer's weights, root mean square over root mean square */
 } prony_quantized_row;
 
 /* The model with QuantizeLinear and DequantizeLinear pairs around its quantised operators (opset 13 or newer; weights
@@ -89,13 +90,30 @@ typedef struct prony_quantized_row {
  * opset than 13 and one that has nothing to quantize are refused. The caller owns *out. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_quantize(prony_model **out, prony_model *model,
                                                            const prony_quantize_options *options, prony_error *error);
+/* ---- weights alone ---- */
+
+typedef struct prony_weights_options {
+    size_t struct_size;
+    int bits;           /* 4 or 8; 0: 4 */
+    int64_t block;      /* weights of an output channel that share a scale: a power of two from 16 to 256; 0: 32 */
+    bool zero_points;   /* blocks have a zero point each; else codes are symmetric */
+    bool search_scales; /* of each block the scale with the least squared error; else the largest weight decides */
+} prony_weights_options;
+#define PRONY_WEIGHTS_OPTIONS_INIT PRONY_INIT(prony_weights_options)
+
+/* The model with MatMulNBits of the domain com.microsoft for MatMul and Gemm with constant weights [K, N] of float32 or
+ * float16, K at least 16, in subgraphs too, as a model of its own in memory. Activations stay as they are. Weights that
+ * are not finite, and models without such a product, are PRONY_UNSUPPORTED. The caller owns *out. */
+PRONY_API PRONY_MUST_USE prony_status prony_model_quantize_weights(prony_model **out, prony_model *model,
+                                                                   const prony_weights_options *options,
+                                                                   prony_error *error);
 /* The layers that were, or could have been, quantized, in order of execution: contractions. Borrowed; 0: the model was
- * not made by prony_model_quantize. */
+ * not made by prony_model_quantize or prony_model_quantize_weights. */
 PRONY_API size_t prony_model_quantized_layers(const prony_model *model, const prony_quantized_row **rows);
 /* true: the main graph has quantised operators (QuantizeLinear, QLinearConv, MatMulInteger, …). Sessions of it take the
  * precision "int8" as it is. */
 PRONY_API bool prony_model_is_quantized(const prony_model *model);
-/* Writes a model that was made in memory (prony_model_extract, prony_model_quantize) as an ONNX file: to a temporary
+/* Writes a model that was made in memory (prony_model_extract, prony_model_quantize, …_weights) as an ONNX file: to a temporary
  * name, then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_save(const prony_model *model, const char *path, bool external,
                                                        prony_error *error);

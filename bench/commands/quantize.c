@@ -1,5 +1,5 @@
 /* prony quantize MODEL -p int8 --calibrate DATA -o OUT.onnx, and the same in memory for the commands that take -p
- * int8. */
+ * int8; -p int4-weights and int8-weights. */
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 #include "prony_quantize.h"
@@ -192,19 +192,71 @@ static int quantize_command_show(const options *o, const prony_model *made)
     return EXIT_DONE;
 }
 
+/* 0: quantization to int8, weights and activations. */
+static int quantize_command_bits(const options *o)
+{
+    if (!o->precision.name) return 0;
+    return strcmp(o->precision.name, "int4-weights") == 0 ? 4 : strcmp(o->precision.name, "int8-weights") == 0 ? 8 : 0;
+}
+
+/* Refuses options of the other kind of quantization. */
+static int quantize_command_check(const options *o)
+{
+    const precision_options *p = &o->precision;
+    if (!o->files.output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
+    if (p->name && strcmp(p->name, "int8") != 0 && !quantize_command_bits(o))
+        return fail(o, "-p '%s': wanted int8, int8-weights or int4-weights", p->name), EXIT_USAGE;
+    if (quantize_command_bits(o) && (p->calibrate || p->calibrate_method || p->keep_accuracy > 0 || p->power_of_two))
+        return fail(o, "--calibrate, --calibrate-method, --keep-accuracy and --power-of-two need -p int8"), EXIT_USAGE;
+    if (!quantize_command_bits(o) && (p->block || p->zero_points || p->search_scales))
+        return fail(o, "--block, --zero-points and --search-scales need -p int4-weights or int8-weights"), EXIT_USAGE;
+    if (p->block & (p->block - 1))
+        return fail(o, "'--block' needs 16, 32, 64, 128 or 256, got '%lld'", (long long)p->block), EXIT_USAGE;
+    return EXIT_DONE;
+}
+
+static int quantize_weights(const options *o, prony_model *model, prony_model **out)
+{
+    prony_error error = {0};
+    prony_weights_options w = PRONY_WEIGHTS_OPTIONS_INIT;
+    w.bits = quantize_command_bits(o);
+    w.block = o->precision.block;
+    w.zero_points = o->precision.zero_points;
+    w.search_scales = o->precision.search_scales;
+    interrupt_at_once(true);
+    const prony_status status = prony_model_quantize_weights(out, model, &w, &error);
+    interrupt_at_once(false);
+    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+}
+
+static int quantize_weights_show(const options *o, const prony_model *made)
+{
+    const prony_quantized_row *rows;
+    const size_t count = prony_model_quantized_layers(made, &rows);
+    double largest = 0;
+    for (size_t i = 0; i < count; i++) largest = fmax(largest, rows[i].error);
+    if (o->terminal.quiet) return EXIT_DONE;
+    put_text(stdout, o->files.output);
+    printf("\n  %zu layer%s with %d-bit weights in blocks of %lld; a layer's weights change by %.3g %% at most\n"
+           "  (root mean square)\n",
+           count, count == 1 ? "" : "s", quantize_command_bits(o),
+           (long long)(o->precision.block ? o->precision.block : 32), 100 * largest);
+    return EXIT_DONE;
+}
+
 int command_quantize(const options *o)
 {
     prony_error error = {0};
     prony_model *model = NULL, *made = NULL;
-    if (!o->files.output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
-    if (o->precision.name && strcmp(o->precision.name, "int8") != 0)
-        return fail(o, "-p '%s': models can be quantized to int8 only", o->precision.name), EXIT_USAGE;
+    int code = quantize_command_check(o);
+    if (code != EXIT_DONE) return code;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
-    int code = quantize_model(o, model, &made);
+    code = quantize_command_bits(o) ? quantize_weights(o, model, &made) : quantize_model(o, model, &made);
     if (code == EXIT_DONE &&
         prony_model_save(made, o->files.output, prony_model_is_external(model), &error) != PRONY_OK)
         code = report_error(o, &error);
-    if (code == EXIT_DONE) code = quantize_command_show(o, made);
+    if (code == EXIT_DONE)
+        code = quantize_command_bits(o) ? quantize_weights_show(o, made) : quantize_command_show(o, made);
     prony_model_release(made);
     prony_model_release(model);
     return code;

@@ -1,0 +1,24 @@
+/* Weights in blocks of a column's depths, as MatMulNBits of com.microsoft has them:
+ *
+ *   w[k] = (code[k] - zero) scale        code of 4 or 8 bits, zero = 2^(bits - 1) without zero points
+ */
+#ifndef PRN_QUANTIZE_BLOCK_WEIGHTS_H
+#define PRN_QUANTIZE_BLOCK_WEIGHTS_H
+
+#include "ops/kernels/vector/number.h"
+
+enum { PRN_LARGEST_WEIGHT_BLOCK = 256 };
+
+typedef struct prn_block_format {
+    int bits; /* 4 or 8 */
+    int64_t block;
+    bool zero_points;
+    bool search;            /* of the scale with the least error; else by the largest weight */
+    prony_dtype scale_type; /* PRONY_FLOAT32 or PRONY_FLOAT16: scales are rounded to it before codes are chosen */
+} prn_block_format;
+
+/* Quantizes `count` weights of one block. *scale is a number of scale_type. The sum of squared errors is returned. */
+double prn_block_quantize(const prn_block_format *format, const float *weights, int64_t count, uint8_t *codes,
+                          float *scale, uint8_t *zero);
+
+#endif
