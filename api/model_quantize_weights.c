@@ -16,8 +16,9 @@ static prony_status quantize_weights_format(const prony_weights_options *options
     if (out->bits != 4 && out->bits != 8)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "weights options: bits %d: wanted 4 or 8", options->bits);
     if (out->block < LEAST_BLOCK || out->block > PRN_LARGEST_WEIGHT_BLOCK || (out->block & (out->block - 1)))
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "weights options: block %lld: wanted a power of two from %d to %d",
-                        (long long)options->block, LEAST_BLOCK, PRN_LARGEST_WEIGHT_BLOCK);
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "weights options: block %lld: wanted a power of two from %d to %d", (long long)options->block,
+                        LEAST_BLOCK, PRN_LARGEST_WEIGHT_BLOCK);
     return PRONY_OK;
 }
 

@@ -72,9 +72,7 @@ static prony_status block_plan_add_scope(prn_block_plan *plan, const prn_graph *
         const prn_attr_list *list = &graph->nodes[n].attributes;
         for (size_t a = 0; a < list->count; a++) {
             const prn_attr *attr = &list->items[a];
-            const size_t graphs = attr->type == PRN_ATTR_GRAPH    ? 1
-                                  : attr->type == PRN_ATTR_GRAPHS ? attr->count
-                                                                  : 0;
+            const size_t graphs = attr->type == PRN_ATTR_GRAPH ? 1 : attr->type == PRN_ATTR_GRAPHS ? attr->count : 0;
             for (size_t i = 0; i < graphs && attr->graph; i++)
                 PRN_TRY(block_plan_add_scope(plan, &attr->graph[i], &scope->names, error));
         }
@@ -235,8 +233,7 @@ static prony_status block_plan_find_product(prn_block_plan *plan, prn_names *tak
     if (!block_plan_is_product(plan, node)) return PRONY_OK;
     prn_block_weight found = {.turned = block_plan_is_op(node, "Gemm") && block_plan_int(node, "transB", 0) != 0};
     if (!block_plan_source(plan, &scope->names, node->inputs[1], &found) || found.k < LEAST_DEPTH || found.n < 1 ||
-        found.k > INT32_MAX || found.n > INT32_MAX ||
-        (found.dtype != PRONY_FLOAT32 && found.dtype != PRONY_FLOAT16))
+        found.k > INT32_MAX || found.n > INT32_MAX || (found.dtype != PRONY_FLOAT32 && found.dtype != PRONY_FLOAT16))
         return PRONY_OK;
     PRN_TRY(block_plan_add_weight(plan, taken, &found, &product.weight, error));
     if (node->input_count > 2 && *node->inputs[2])

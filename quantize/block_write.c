@@ -27,7 +27,7 @@ typedef struct block_tensors {
     int64_t blocks, blob, zero_row; /* of a column: blocks, bytes of a block's codes, bytes of zero points */
     uint8_t *codes, *zeros;
     float *scales, *stored_scales; /* the same, of the weights' type */
-    float *tile; /* [K, TILE] weights, [TILE, K] behind them */
+    float *tile;                   /* [K, TILE] weights, [TILE, K] behind them */
     double error, power;
 } block_tensors;
 
@@ -136,8 +136,7 @@ static prony_status block_write_weight(const block_writer *w, prn_proto *graph, 
         prn_proto_put_tensor(graph, PRN_GRAPH_INITIALIZER, weight->codes, PRONY_UINT8, &shape, t.codes,
                              (size_t)(blocks * t.blob));
         block_write_vector(graph, weight->scales, weight->dtype, blocks, t.stored_scales);
-        if (format.zero_points)
-            block_write_vector(graph, weight->zeros, PRONY_UINT8, weight->n * t.zero_row, t.zeros);
+        if (format.zero_points) block_write_vector(graph, weight->zeros, PRONY_UINT8, weight->n * t.zero_row, t.zeros);
     }
     prn_bump_release(&t.pool);
     return status;
@@ -325,8 +324,7 @@ static prony_status block_write_graph(const block_writer *w, const prn_block_sco
             continue;
         }
         const bool is_port = field.number == PRN_GRAPH_INPUT || field.number == PRN_GRAPH_VALUE_INFO;
-        const prn_block_entry *entry =
-            is_port ? block_write_entry(w, scope, prn_wire_enter(&wire, &field), 1) : NULL;
+        const prn_block_entry *entry = is_port ? block_write_entry(w, scope, prn_wire_enter(&wire, &field), 1) : NULL;
         if (entry && (entry->dropped || (hidden && entry->initializer != PRN_BLOCK_NONE))) continue;
         block_write_field(out, &field);
     }
