@@ -1,0 +1,45 @@
+/* Small decoders with random weights in the forms that exporters give, and generators of them. */
+#ifndef PRN_TESTS_SUPPORT_DECODER_MODEL_H
+#define PRN_TESTS_SUPPORT_DECODER_MODEL_H
+
+#include "model_builder.h"
+#include "prony_generate.h"
+
+enum { VOCABULARY = 16, WIDTH = 8, HEADS = 2, HEAD = WIDTH / HEADS, POSITIONS = 32, NEW = 12 };
+
+typedef enum cache_style { NO_CACHE, TWO_TENSORS, PACKED, GROUPED, GROUPED_LENGTHS, TWICE } cache_style;
+
+typedef struct decoder_style {
+    cache_style cache;
+    const char *past[2], *present[2]; /* of keys and values; packed: the first */
+    bool no_mask, no_positions, use_cache, encoder;
+    const char *peek; /* another reader of keys: "present", or of the past ones: "past" */
+    const char *ids;
+} decoder_style;
+
+/* Without a cache; with Optimum's names; packed; with GroupQueryAttention and a mask; the same with lengths. */
+extern const decoder_style decoder_no_cache, decoder_optimum, decoder_packed, decoder_grouped, decoder_lengths;
+
+model_builder *decoder_model(const decoder_style *style);
+
+/* A generator of a model. Failures end the test. */
+typedef struct generation {
+    model_builder *builder;
+    prony_model *model;
+    prony_session *session;
+    prony_generator *generator;
+    prony_error error;
+} generation;
+
+void generation_load(generation *g, model_builder *m, int threads);
+void generation_begin(generation *g, const decoder_style *style, const prony_generator_options *options);
+void generation_end(generation *g);
+void generation_prompt(generation *g, const int64_t *ids, const size_t *lengths);
+/* `count` times the next ids of `batch` sequences. */
+void generation_next(generation *g, int64_t *ids, size_t count, size_t batch);
+/* The prompt of most tests. */
+extern const int64_t decoder_words[8];
+/* NEW ids of a fresh generator, behind the first `count` words. */
+void generation_ids(const decoder_style *style, const prony_generator_options *options, size_t count, int64_t out[NEW]);
+
+#endif
