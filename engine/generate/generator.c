@@ -190,6 +190,7 @@ static prony_status generator_set_up(prony_generator *g, const prony_generator_o
     PRN_TRY(prn_generator_find(g, options, error));
     PRN_TRY(generator_check_inputs(g, error));
     PRN_TRY(prn_generator_find_limits(g, error));
+    PRN_TRY(prn_generator_derive_last_rows(g, error));
     PRN_TRY(generator_choose_length(g, options, error));
     prn_budget *former = prn_budget_enter(g->session->budget);
     prony_status status = generator_reserve(g, error);
@@ -245,6 +246,7 @@ void prony_generator_release(prony_generator *generator)
     }
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) prn_free_aligned(g->feed[role]);
     prn_session_set_growing(g->session, false);
+    g->session->graph = g->graph;
     prn_free(g->ids);
     prn_free(g->lengths);
     prn_free(g->ended);

@@ -6,6 +6,7 @@
 #ifndef PRN_ENGINE_GENERATE_GENERATOR_H
 #define PRN_ENGINE_GENERATE_GENERATOR_H
 
+#include "engine/bind/names.h"
 #include "engine/session/session.h"
 #include "prony_generate.h"
 
@@ -92,6 +93,11 @@ struct prony_generator {
 /* Sets roles, caches (without memory) and logits, from the names and from the graph. */
 PRN_MUST_USE prony_status prn_generator_find(prony_generator *generator, const prony_generator_options *options,
                                              prony_error *error);
+
+/* ---- last_rows.c */
+
+/* Derives session->last_rows, if the logits come from a product that can do without the other rows. */
+PRN_MUST_USE prony_status prn_generator_derive_last_rows(prony_generator *generator, prony_error *error);
 
 /* ---- generator_limits.c */
 

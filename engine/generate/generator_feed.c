@@ -310,6 +310,14 @@ static void feed_turn_caches(prony_generator *g, int64_t first)
     }
 }
 
+/* true: the last column is the last token of every sequence. */
+static bool feed_ends_together(const prony_generator *g)
+{
+    for (int64_t b = 0; b < g->batch && g->kind == PRONY_CACHE_SHARED && g->computed == 0; b++)
+        if (g->lengths[b] != g->length) return false;
+    return true;
+}
+
 prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error)
 {
     prony_generator *g = generator;
@@ -317,6 +325,7 @@ prony_status prn_generator_run(prony_generator *generator, int64_t columns, pron
     const int64_t first = whole ? 0 : g->computed, count = whole ? g->computed + columns : columns;
     if (step && !g->growing) PRN_TRY(feed_grow(g, error));
     prn_session_set_growing(g->session, step);
+    g->session->graph = g->session->last_rows && feed_ends_together(g) && count > 1 ? g->session->last_rows : g->graph;
     for (size_t k = 0; k < g->cache_count && !step; k++) feed_spread(g, &g->caches[k], first, false);
     PRN_TRY(feed_inputs(g, first, count, error));
     PRN_TRY(feed_caches(g, first, error));

@@ -16,7 +16,7 @@ void prn_cached_release(prn_cached_plan *cached)
 
 bool prn_cached_fits(const prony_session *session, const prn_cached_plan *cached)
 {
-    if (!cached->plan) return false;
+    if (!cached->plan || cached->graph != session->graph) return false;
     for (size_t i = 0; i < session->input_count + session->optional_count; i++)
         if (cached->inputs[i].kind != session->inputs[i].value.kind ||
             cached->inputs[i].dtype != session->inputs[i].value.dtype ||
@@ -40,6 +40,7 @@ prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, 
     const size_t count = session->input_count + session->optional_count;
     if (!cached->inputs) cached->inputs = prn_calloc(count + 1, sizeof *cached->inputs);
     if (!cached->inputs) return prn_no_memory(error);
+    cached->graph = session->graph;
     for (size_t i = 0; i < count; i++) {
         cached->inputs[i] = session->inputs[i].value;
         cached->inputs[i].data = NULL;

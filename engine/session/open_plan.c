@@ -148,7 +148,7 @@ static bool same_names(const prn_program *a, const prn_program *b)
 static prony_status bind_at(prony_session *session, prn_cached_plan *open, prn_bind_options *options,
                             const prony_value *second, bool *fits, prony_error *error)
 {
-    PRN_TRY(prn_program_bind(&open->program, session->model, &session->model->file->graph, NULL, NULL, options, error));
+    PRN_TRY(prn_program_bind(&open->program, session->model, session->graph, NULL, NULL, options, error));
     return prn_dynamic_dims_open(&open->extents, open->program, second, fits, error);
 }
 
@@ -299,7 +299,7 @@ prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_
         session->open_refused = status == PRONY_OK && !open->program;
         if (status != PRONY_OK || session->open_refused) prn_cached_release(open);
     }
-    if (!fits && status == PRONY_OK && open->program && same_types(session, open))
+    if (!fits && status == PRONY_OK && open->program && open->graph == session->graph && same_types(session, open))
         status = take_extents(session, open, &fits, error);
     if (fits) *out = open;
     return status != PRONY_OK && may_go_on(status, error) ? PRONY_OK : status;

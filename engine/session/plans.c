@@ -32,8 +32,7 @@ static prony_status plans_try_plan(prony_session *session, prn_cached_plan *cach
     if (stage)
         PRN_TRY(prn_stage_bind(&cached->program, stage, !session->options.no_rewrites, error));
     else
-        PRN_TRY(
-            prn_program_bind(&cached->program, session->model, &session->model->file->graph, NULL, NULL, &bind, error));
+        PRN_TRY(prn_program_bind(&cached->program, session->model, session->graph, NULL, NULL, &bind, error));
     int64_t bound = prn_now_ns();
     if (!session->options.no_rewrites && !stage) PRN_TRY(prn_program_rewrite(cached->program, error));
     if (!prn_program_trim(cached->program, NULL)) return prn_no_memory(error);

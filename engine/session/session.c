@@ -108,6 +108,7 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     prony_session *session = prn_calloc(1, sizeof *session);
     if (!session) return prn_no_memory(error);
     session->model = model;
+    session->graph = &model->file->graph;
     prn_model_retain(model);
     atomic_flag_clear(&session->busy);
     atomic_init(&session->stop.requested, false);

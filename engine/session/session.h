@@ -31,6 +31,7 @@ typedef struct prn_session_output {
 } prn_session_output;
 
 typedef struct prn_cached_plan {
+    const prn_graph *graph; /* that the program was bound of */
     prn_program *program;
     prn_dynamic_dims *extents; /* NULL: the program has fixed extents */
     prn_plan *plan;
@@ -59,6 +60,10 @@ typedef struct prn_watcher {
 
 struct prony_session {
     prony_model *model;
+    const prn_graph *graph; /* that is bound: the model's, or last_rows */
+    const prn_graph
+        *last_rows; /* of a generator: logits of the last position only (engine/generate/last_rows.c); NULL: none */
+    size_t last_rows_output; /* the output of logits that it was derived for */
     prony_session_options options;
     prn_bump pool;
     prony_precision precision; /* options.precision */

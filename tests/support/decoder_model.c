@@ -49,6 +49,7 @@ static void constants(model_builder *m)
     weights(m, "wv", "8,8", 64, 3);
     weights(m, "wo", "8,8", 64, 4);
     weights(m, "head", "8,16", 128, 5);
+    mb_initializer(m, "bias_of_head", PRONY_FLOAT32, "1,16", (const float[VOCABULARY]){0.5f, 0.5f});
     number(m, "zero", "", 0);
     number(m, "one", "", 1);
     number(m, "two", "", 2);
@@ -150,6 +151,22 @@ static void attend_grouped(model_builder *m, const decoder_style *style)
     mb_node(m, "com.microsoft::GroupQueryAttention", inputs, outputs, "num_heads=2 kv_num_heads=2 scale=0.5");
 }
 
+/* Nodes that give the same greedy ids, and that a product of the last row alone allows ("bias") or not. */
+static void decoder_tail(model_builder *m, const char *tail)
+{
+    if (strcmp(tail, "bias") == 0) {
+        mb_node(m, "Add", "product bias_of_head", "shifted", "");
+        mb_node(m, "Mul", "scale shifted", "logits", "");
+    } else if (strcmp(tail, "reader") == 0) {
+        mb_node(m, "Identity", "product", "logits", "");
+        mb_node(m, "Relu", "product", "positive", "");
+        mb_output(m, "positive", PRONY_FLOAT32, "batch,rows,16");
+    } else {
+        mb_node(m, "ReduceMean", "product", "mean", "axes=[1,2]");
+        mb_node(m, "Sub", "product mean", "logits", "");
+    }
+}
+
 model_builder *decoder_model(const decoder_style *style)
 {
     model_builder *m = mb_begin(17);
@@ -192,8 +209,12 @@ model_builder *decoder_model(const decoder_style *style)
         mb_node(m, "Unsqueeze", "encoder_hidden_states second_axis", "states", "");
         mb_node(m, "Add", "sum states", "with_states", "");
     }
-    mb_node(m, "MatMul", style->encoder ? "with_states head" : "sum head", style->use_cache ? "plain_logits" : "logits",
+    mb_node(m, "MatMul", style->encoder ? "with_states head" : "sum head",
+            style->use_cache ? "plain_logits"
+            : style->tail    ? "product"
+                             : "logits",
             "");
+    if (style->tail) decoder_tail(m, style->tail);
     if (style->use_cache) {
         mb_node(m, "Cast", "use_cache_branch", "flag", "to=1");
         mb_node(m, "Mul", "flag none", "nothing", "");

@@ -15,6 +15,7 @@ typedef struct decoder_style {
     bool no_mask, no_positions, use_cache, encoder;
     const char *peek; /* another reader of keys: "present", or of the past ones: "past" */
     const char *ids;
+    const char *tail; /* behind the last product: "bias" and a scale, another "reader", or a "mean" of all rows */
 } decoder_style;
 
 /* Without a cache; with Optimum's names; packed; with GroupQueryAttention and a mask; the same with lengths. */
