@@ -107,7 +107,7 @@ typedef struct generate_options {
     const char *roles;          /* ids=NAME,mask=NAME,positions=NAME,logits=NAME */
     const char **caches;        /* PAST=PRESENT */
     size_t cache_count;
-    int64_t max_length, top_k;
+    int64_t max_length, chunk, top_k;
     double temperature, top_p, min_p, repetition_penalty;
 } generate_options;
 

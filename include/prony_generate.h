@@ -43,6 +43,9 @@ typedef struct prony_generator_options {
     const char *input_ids, *attention_mask, *position_ids, *logits;
     const prony_cache_names *caches;
     size_t cache_count;
+    /* Tokens of a prompt that one run computes at most, so that its memory does not follow the prompt's length; 0: all of
+     * them. Models without a cache, merged decoders and first prompts of different lengths with a shared cache take all. */
+    int64_t chunk;
 } prony_generator_options;
 #define PRONY_GENERATOR_OPTIONS_INIT PRONY_INIT(prony_generator_options)
 
@@ -91,7 +94,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_generator_set_sampling(prony_generat
                                                                    const prony_sampling *sampling, prony_error *error);
 PRONY_API void prony_generator_get_info(const prony_generator *generator, prony_generator_info *out);
 /* float32 logits [vocabulary of the output] of one sequence, for the next id. *count receives their number. NULL: nothing is
- * computed yet. Borrowed until the next call. */
+ * computed yet. Borrowed until the next call. Prompts compute the logits of their last position alone if the model allows
+ * it; the session's own output of logits then has one row. */
 PRONY_API const float *prony_generator_logits(const prony_generator *generator, int64_t sequence, size_t *count);
 /* Name of input `index` of the model if the generator does not feed it (the caller sets it); NULL: it does. */
 PRONY_API const char *prony_generator_unfed_input(const prony_generator *generator, size_t index);

@@ -103,6 +103,7 @@ int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t le
     char *roles = NULL;
     int64_t *stops = NULL;
     g.batch = batch;
+    g.chunk = from->chunk;
     g.max_length = from->max_length ? from->max_length : length;
     g.sampling = (prony_sampling){.temperature = from->temperature,
                                   .top_k = from->top_k,

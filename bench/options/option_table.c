@@ -220,6 +220,8 @@ static const option_row rows[] = {
      .help = "prompt as ids 1,2,3 or a .npy file; ';' or a row: the next sequence", .otherwise = "drawn from the seed"},
     {"max-length", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_INT, F(generate.max_length), .least = 2, .most = INT32_MAX, .value = "N",
      .help = "tokens that the cache has room for", .otherwise = "prompt and new tokens"},
+    {"chunk", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_INT, F(generate.chunk), .least = 1, .most = INT32_MAX, .value = "N",
+     .help = "compute a prompt in runs of N tokens, which bounds memory", .otherwise = "the whole prompt"},
     {"stop-ids", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_TEXT, F(generate.stop_ids), .value = "IDS", .help = "ids that end a sequence, such as 2,50256"},
     {"temperature", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_NUMBER, F(generate.temperature), .most = 1000, .value = "T",
      .help = "draw ids by their probability; --seed sets the stream", .otherwise = "0: the most probable id", .wanted = "a number from 0 to 1000"},

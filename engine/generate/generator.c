@@ -39,7 +39,11 @@ static prony_status generator_take_options(prony_generator *g, const prony_gener
     if (options->max_length < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "generator options: max_length %lld: wanted 2 or more",
                         (long long)options->max_length);
+    if (options->chunk < 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "generator options: chunk %lld: wanted 0 (all) or more",
+                        (long long)options->chunk);
     g->batch = options->batch ? options->batch : 1;
+    g->chunk = options->chunk;
     g->sampling = options->sampling;
     int64_t *stops = prn_bump_alloc(&g->pool, options->stop_count + 1, sizeof *stops);
     if (!stops) return prn_no_memory(error);
@@ -245,7 +249,7 @@ void prony_generator_release(prony_generator *generator)
         prn_free_aligned(cache->rows[1]);
     }
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) prn_free_aligned(g->feed[role]);
-    prn_session_set_growing(g->session, false);
+    prn_session_set_growth(g->session, PRN_GROWTH_NONE);
     g->session->graph = g->graph;
     prn_free(g->ids);
     prn_free(g->lengths);
@@ -317,7 +321,7 @@ prony_status prony_generator_prompt(prony_generator *generator, const int64_t *i
         g->lengths[b] += (int64_t)lengths[b];
     }
     g->length += (int64_t)longest;
-    prony_status status = prn_generator_run(g, g->length - g->computed, error);
+    prony_status status = prn_generator_run_all(g, error);
     for (int64_t b = 0; b < g->batch; b++) {
         if (status == PRONY_OK)
             g->ended[b] = false;
@@ -345,7 +349,7 @@ prony_status prony_generator_next(prony_generator *generator, int64_t *ids, bool
                         "%s: end of context: all %lld positions of max_length are used; rewind the generator", g->file,
                         (long long)g->max_length);
     g->last_run_ns = 0;
-    if (g->computed < g->length) PRN_TRY(prn_generator_run(g, g->length - g->computed, error));
+    if (g->computed < g->length) PRN_TRY(prn_generator_run_all(g, error));
     bool all = true;
     for (int64_t b = 0; b < g->batch; b++) {
         const int64_t last = g->ids[b * g->max_length + g->lengths[b] - 1];

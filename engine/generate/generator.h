@@ -83,7 +83,8 @@ struct prony_generator {
     float *penalised;          /* [score_count] as all below: logits of one sequence, less the penalty */
     uint8_t *marks;            /* ids that the sequence has */
     prn_candidate *candidates; /* for sampling */
-    bool growing;              /* the session has the dimensions that grow */
+    int64_t chunk;             /* columns of a prompt that one run computes at most; 0: all */
+    bool growing[2];           /* by prn_growth: the session has the dimensions that grow */
     int64_t last_run_ns;
     uint64_t copied_bytes;
 };
@@ -108,6 +109,8 @@ PRN_MUST_USE prony_status prn_generator_find_limits(prony_generator *generator, 
 /* Computes `columns` columns behind the computed ones; the tokens are in `ids`. On success the cache and the logits of the
  * last column are those of `computed` + `columns`. */
 PRN_MUST_USE prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error);
+/* Computes all columns that wait, in chunks. A failure leaves the cache as it was. */
+PRN_MUST_USE prony_status prn_generator_run_all(prony_generator *generator, prony_error *error);
 /* Rows of earlier columns move where fewer of them leave less room: the caches hold `columns` columns afterwards. */
 void prn_generator_shorten(prony_generator *generator, int64_t columns);
 

@@ -270,14 +270,15 @@ static prony_status feed_take_scores(prony_generator *g, int64_t columns, prony_
 
 /* ---- dimensions that grow */
 
-/* One plan serves every step of one token: the cache (or the sequence) grows, everything else is fixed. */
-static prony_status feed_grow(prony_generator *g, prony_error *error)
+/* One plan serves every step of one token, and one every chunk of a prompt: the cache (or the sequence) grows, everything
+ * else is fixed. */
+static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t columns, prony_error *error)
 {
     const prony_value_info *inputs = g->graph->inputs;
     prn_open_dim *dims = prn_calloc(g->cache_count + 4, sizeof *dims);
     if (!dims) return prn_no_memory(error);
     size_t count = 0;
-    const int64_t more = g->kind == PRONY_CACHE_NONE ? 0 : 1;
+    const int64_t more = g->kind == PRONY_CACHE_NONE ? 0 : columns;
     for (prn_role role = PRN_ROLE_IDS; role <= PRN_ROLE_TYPES; role++) {
         const size_t input = g->role_of[role];
         const bool grows = role == PRN_ROLE_MASK || g->kind == PRONY_CACHE_NONE;
@@ -286,12 +287,14 @@ static prony_status feed_grow(prony_generator *g, prony_error *error)
     }
     for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++)
         if (!g->caches[k].cross)
-            dims[count++] = (prn_open_dim){.input = g->caches[k].input, .axis = g->caches[k].axis, .cache = true};
+            dims[count++] =
+                (prn_open_dim){.input = g->caches[k].input, .axis = g->caches[k].axis, .rows = g->max_length};
     prony_status status = prn_session_lock(g->session, error);
     if (status == PRONY_OK)
-        status = prn_session_unlock(g->session, prn_session_grow(g->session, dims, count, g->max_length - more, error));
+        status = prn_session_unlock(g->session,
+                                    prn_session_grow(g->session, growth, dims, count, g->max_length - more, error));
     prn_free(dims);
-    g->growing = status == PRONY_OK;
+    g->growing[growth] = status == PRONY_OK;
     return status;
 }
 
@@ -318,18 +321,28 @@ static bool feed_ends_together(const prony_generator *g)
     return true;
 }
 
+/* The plan for all extents that serves a run of `columns` columns. */
+static prn_growth feed_growth(const prony_generator *g, int64_t columns)
+{
+    if (g->computed == 0) return PRN_GROWTH_NONE;
+    if (g->kind == PRONY_CACHE_NONE || columns == 1) return PRN_GROWTH_STEP;
+    return columns == g->chunk ? PRN_GROWTH_CHUNK : PRN_GROWTH_NONE;
+}
+
 prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error)
 {
     prony_generator *g = generator;
-    const bool whole = g->kind == PRONY_CACHE_NONE, step = whole ? g->computed > 0 : columns == 1 && g->computed > 0;
+    const bool whole = g->kind == PRONY_CACHE_NONE;
+    const prn_growth growth = feed_growth(g, columns);
     const int64_t first = whole ? 0 : g->computed, count = whole ? g->computed + columns : columns;
-    if (step && !g->growing) PRN_TRY(feed_grow(g, error));
-    prn_session_set_growing(g->session, step);
+    if (growth != PRN_GROWTH_NONE && !g->growing[growth]) PRN_TRY(feed_grow(g, growth, columns, error));
+    prn_session_set_growth(g->session, growth);
     g->session->graph = g->session->last_rows && feed_ends_together(g) && count > 1 ? g->session->last_rows : g->graph;
-    for (size_t k = 0; k < g->cache_count && !step; k++) feed_spread(g, &g->caches[k], first, false);
+    for (size_t k = 0; k < g->cache_count && growth == PRN_GROWTH_NONE; k++)
+        feed_spread(g, &g->caches[k], first, false);
     PRN_TRY(feed_inputs(g, first, count, error));
     PRN_TRY(feed_caches(g, first, error));
-    if (step) PRN_TRY(feed_lay_caches(g, first, error));
+    if (growth != PRN_GROWTH_NONE) PRN_TRY(feed_lay_caches(g, first, error));
     const int64_t start = prn_now_ns();
     PRN_TRY(prony_session_run(g->session, error));
     g->last_run_ns = prn_now_ns() - start;
@@ -339,5 +352,35 @@ prony_status prn_generator_run(prony_generator *generator, int64_t columns, pron
     feed_turn_caches(g, first);
     g->computed += columns;
     g->has_scores = true;
+    return PRONY_OK;
+}
+
+/* true: one run may compute a part of the waiting columns. With a shared cache, shorter sequences have pads on the right
+ * of the first prompt, which no run but the first may see. Merged decoders take one token in their later branch. */
+static bool feed_may_cut(const prony_generator *g)
+{
+    return g->chunk > 0 && g->kind != PRONY_CACHE_NONE && g->role_of[PRN_ROLE_USE_CACHE] == SIZE_MAX &&
+           feed_ends_together(g);
+}
+
+/* The first run takes what is left beside whole chunks, so that all others have one plan. If a later run fails, the logits
+ * of the token before the first one are gone: that token waits once more. */
+prony_status prn_generator_run_all(prony_generator *generator, prony_error *error)
+{
+    prony_generator *g = generator;
+    const int64_t before = g->computed;
+    int64_t total = 0;
+    while (g->computed < g->length) {
+        const int64_t waiting = g->length - g->computed, chunk = feed_may_cut(g) ? g->chunk : waiting;
+        const prony_status status = prn_generator_run(g, waiting % chunk ? waiting % chunk : chunk, error);
+        if (status != PRONY_OK) {
+            if (g->computed == before) return status;
+            prn_generator_shorten(g, before > 0 ? before - 1 : 0);
+            g->has_scores = false;
+            return status;
+        }
+        total += g->last_run_ns;
+    }
+    g->last_run_ns = total;
     return PRONY_OK;
 }

@@ -33,9 +33,27 @@ prony_status prn_open_dims_find(prony_session *session, prony_error *error)
     return PRONY_OK;
 }
 
-prony_status prn_session_grow(prony_session *session, const prn_open_dim *dims, size_t count, int64_t most,
-                              prony_error *error)
+/* Makes the other growth's dimensions and plan those of the session. */
+static void open_plan_swap(prony_session *session)
 {
+    const prn_parked_growth other = session->parked;
+    session->parked = (prn_parked_growth){session->open_dims, session->grown_count,  session->options.max_dims,
+                                          session->open,      session->open_settled, session->open_refused};
+    session->open_dims = other.dims;
+    session->grown_count = other.count;
+    session->options.max_dims = other.option;
+    session->options.max_dim_count = other.option ? 1 : 0;
+    session->open = other.open;
+    session->open_settled = other.settled;
+    session->open_refused = other.refused;
+    session->growth = session->growth == PRN_GROWTH_STEP ? PRN_GROWTH_CHUNK : PRN_GROWTH_STEP;
+    if (session->current == &session->open) session->current = NULL;
+}
+
+prony_status prn_session_grow(prony_session *session, prn_growth growth, const prn_open_dim *dims, size_t count,
+                              int64_t most, prony_error *error)
+{
+    if (session->growth != growth) open_plan_swap(session);
     prn_cached_release(&session->open);
     if (session->current == &session->open) session->current = NULL;
     session->open_settled = session->open_refused = false;
@@ -55,9 +73,10 @@ prony_status prn_session_grow(prony_session *session, const prn_open_dim *dims, 
     return PRONY_OK;
 }
 
-void prn_session_set_growing(prony_session *session, bool growing)
+void prn_session_set_growth(prony_session *session, prn_growth growth)
 {
-    session->open_count = growing ? session->grown_count : 0;
+    if (growth != PRN_GROWTH_NONE && session->growth != growth) open_plan_swap(session);
+    session->open_count = growth == PRN_GROWTH_NONE ? 0 : session->grown_count;
 }
 
 prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
@@ -193,8 +212,8 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
     for (size_t k = 0; k < session->open_count; k++) {
         const prn_open_dim *dim = &session->open_dims[k];
         inputs[dim->input] = true;
-        caches[dim->input] = dim->cache;
-        if (dim->cache) options.cache_rows = dim->most + 1;
+        caches[dim->input] = dim->rows > 0;
+        if (dim->rows) options.cache_rows = dim->rows;
         if (dim->most > options.largest) options.largest = dim->most;
     }
     const int64_t start = prn_now_ns();

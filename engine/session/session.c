@@ -151,6 +151,7 @@ void prony_session_release(prony_session *session)
     if (session->placement && prn_placement_current() == session->placement) prony_session_unpin(session);
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) prn_cached_release(&session->cache[i]);
     prn_cached_release(&session->open);
+    prn_cached_release(&session->parked.open);
     prn_tuning_release(session->tuning);
     prn_thread_pool_release(session->team);
     for (size_t i = 0; session->inputs && i < session->input_count + session->optional_count; i++) {

@@ -48,8 +48,20 @@ typedef struct prn_open_dim {
     size_t option; /* in options->max_dims: dimensions of one name have one extent */
     int64_t most;
     int64_t offset; /* extent less that of the option: a mask is one row longer than the cache before it */
-    bool cache;     /* the input's bytes have room for `most` rows, and one more, in each block */
+    int64_t rows;   /* rows that the input's bytes have room for in each block; 0: it is no cache */
 } prn_open_dim;
+
+/* Dimensions that grow, by purpose; each has a plan for all extents. */
+typedef enum prn_growth { PRN_GROWTH_NONE = -1, PRN_GROWTH_STEP, PRN_GROWTH_CHUNK } prn_growth;
+
+/* A growth that is not in use. */
+typedef struct prn_parked_growth {
+    prn_open_dim *dims;
+    size_t count;
+    const prony_dim *option;
+    prn_cached_plan open;
+    bool settled, refused;
+} prn_parked_growth;
 
 /* An observer that makes a session's runs instead of it, with its own work around each. */
 typedef struct prn_watcher {
@@ -88,10 +100,12 @@ struct prony_session {
     prn_cached_plan *current; /* plan of the last prepare or run */
     prn_open_dim *open_dims;
     size_t open_count;
-    size_t grown_count;   /* of open_dims, by prn_session_grow; open_count is 0 or this */
-    prn_cached_plan open; /* for all extents of open_dims; without a plan: not made yet, or refused */
-    bool open_settled;    /* `open` has the extents of open.inputs */
-    bool open_refused;    /* the model cannot be bound for more than one set of extents */
+    size_t grown_count;       /* of open_dims, by prn_session_grow; open_count is 0 or this */
+    prn_cached_plan open;     /* for all extents of open_dims; without a plan: not made yet, or refused */
+    bool open_settled;        /* `open` has the extents of open.inputs */
+    bool open_refused;        /* the model cannot be bound for more than one set of extents */
+    prn_growth growth;        /* of a generator: that open_dims and `open` belong to */
+    prn_parked_growth parked; /* the other one */
     prony_preparations preparations;
     prn_tuning *tuning; /* of options.tune; NULL: not asked for, or no plan was made yet */
     prn_trace trace;
@@ -169,10 +183,11 @@ PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size
                                               prony_error *error);
 /* Dimensions that grow together, for a generator: the extent of each is a common number up to `most`, plus its offset. The
  * session must have no max_dims. The plan for all extents is made in the next run, whose other extents it has. */
-PRN_MUST_USE prony_status prn_session_grow(prony_session *session, const prn_open_dim *dims, size_t count, int64_t most,
-                                           prony_error *error);
-/* false: the next runs use plans of their own, and the plan for all extents stays. */
-void prn_session_set_growing(prony_session *session, bool growing);
+PRN_MUST_USE prony_status prn_session_grow(prony_session *session, prn_growth growth, const prn_open_dim *dims,
+                                           size_t count, int64_t most, prony_error *error);
+/* The next runs use the plan for all extents of this growth, if it was given dimensions; PRN_GROWTH_NONE: plans of their
+ * own. Plans for all extents stay. */
+void prn_session_set_growth(prony_session *session, prn_growth growth);
 /* Puts the plan for all extents into *out, with the inputs' extents; makes it if it does not exist. NULL: these inputs
  * need an own plan. */
 PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);

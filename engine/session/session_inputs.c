@@ -6,7 +6,7 @@
 void prn_session_inputs_moved(prony_session *session)
 {
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) session->cache[i].pointed = false;
-    session->open.pointed = false;
+    session->open.pointed = session->parked.open.pointed = false;
 }
 
 void prn_session_input_drop(prn_session_input *input)

@@ -215,6 +215,30 @@ static prony_status generation_figures(const generation_run *r, prony_report *re
     return PRONY_OK;
 }
 
+/* FLOPs of a token of the prompt, which is computed anew, chunk after chunk. The last chunk's plan stays. */
+static prony_status generation_prefill_flops(generation_run *r, uint64_t *out, prony_error *error)
+{
+    const size_t batch = (size_t)r->g->batch, tokens = (size_t)r->options.prompt_tokens;
+    const size_t chunk = r->g->chunk > 0 && r->g->kind != PRONY_CACHE_NONE ? (size_t)r->g->chunk : tokens;
+    int64_t *ids = prn_calloc(batch * tokens, sizeof *ids);
+    if (!ids) return prn_no_memory(error);
+    uint64_t sum = 0;
+    prony_status status = prony_generator_rewind(r->g, 0, error);
+    for (size_t at = 0, count; at < tokens && status == PRONY_OK; at += count) {
+        count = (tokens - at) % chunk ? (tokens - at) % chunk : chunk < tokens - at ? chunk : tokens - at;
+        for (size_t b = 0; b < batch; b++) {
+            memcpy(ids + b * count, r->ids + b * tokens + at, count * sizeof *ids);
+            r->lengths[b] = count;
+        }
+        status = prony_generator_prompt(r->g, ids, r->lengths, error);
+        sum += generation_flops(r->g->session);
+    }
+    for (size_t b = 0; b < batch; b++) r->lengths[b] = tokens;
+    prn_free(ids);
+    *out = sum / (batch * tokens);
+    return status;
+}
+
 static prony_status generation_reports(generation_run *r, prony_report **decode, prony_report **prefill,
                                        const prn_load_state *before, prony_error *error)
 {
@@ -223,10 +247,7 @@ static prony_status generation_reports(generation_run *r, prony_report **decode,
     const prony_profile_options *profile = r->options.profile ? r->options.profile : &own;
     PRN_TRY(prony_session_profile(decode, r->g->session, profile, error));
     PRN_TRY(generation_figures(r, *decode, error));
-    PRN_TRY(prony_generator_rewind(r->g, 0, error));
-    PRN_TRY(prony_generator_prompt(r->g, r->ids, r->lengths, error));
-    const uint64_t tokens = (uint64_t)(r->options.prompt_tokens * r->g->batch);
-    (*decode)->generation.prefill_flops = generation_flops(r->g->session) / tokens;
+    PRN_TRY(generation_prefill_flops(r, &(*decode)->generation.prefill_flops, error));
     if (prefill) PRN_TRY(prony_session_profile(prefill, r->g->session, profile, error));
     prn_load_state after;
     prn_load_state_read(&after, prn_session_mask(r->g->session));

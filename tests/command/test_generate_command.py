@@ -26,6 +26,19 @@ class Generate(CommandTest):
             self.assertEqual([len(row) for row in ids], [12], kind)
             self.assertTrue(all(0 <= i < 96 for i in ids[0]))
 
+    def test_chunks_change_no_id(self):
+        for kind in KINDS:
+            model, prompt = self.model(kind), ("--generate", "new=12", "--prompt-ids", ",".join(str(i) for i in range(1, 30)))
+            self.assertEqual(self.ids(model, *prompt, "--chunk", "8"), self.ids(model, *prompt), kind)
+        self.refuse(USAGE, ["--chunk"], "run", model, *prompt, "--chunk", "0")
+
+    def test_bench_counts_all_chunks(self):
+        flops = []
+        for chunk in ((), ("--chunk", "8")):
+            self.succeed("bench", self.model(), "--generate", "prompt=20,new=2", "-r", "1", "-q", "--json", self.path("b.json"), *chunk)
+            flops.append(json.loads(self.read(self.path("b.json")))["generation"]["prefill_flops_per_token"])
+        self.assertLess(abs(flops[1] / flops[0] - 1), 0.1)  # a chunk sees no later keys, and has logits of its own
+
     def test_a_cache_changes_no_id(self):
         prompt = ("--generate", "new=24", "--prompt-ids", "1,2,3,4,5")
         self.assertEqual(self.ids(self.model("gpt2"), *prompt), self.ids(self.model("gpt2-no-cache"), *prompt))
