@@ -3,6 +3,7 @@
 #include "base/memory/alloc.h"
 
 #include "base/memory/budget.h"
+#include "base/memory/poison.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -101,11 +102,103 @@ static bool alloc_may_take(size_t bytes)
     return bytes <= LARGEST_BYTES && !must_fail();
 }
 
+/* ---- blocks that wait */
+
+/* All spare blocks of a thread, at most; chosen without measurement. */
+#define SPARE_LARGEST_BYTES ((size_t)4 << 20)
+enum { SPARE_FIRST_SHIFT = 6 };
+
+static _Thread_local prn_spare_blocks *spare_current;
+
+/* The class of blocks of this many charged bytes; PRN_SPARE_CLASSES: they do not wait. */
+static unsigned spare_class(size_t bytes)
+{
+    unsigned k = 0;
+    while (k < PRN_SPARE_CLASSES && (size_t)1 << (k + SPARE_FIRST_SHIFT) < bytes) k++;
+    return k;
+}
+
+/* Charged bytes that the calling thread takes for a block of `bytes`: those of its class, so that it can wait. */
+static size_t spare_round(size_t bytes)
+{
+    const unsigned k = spare_current ? spare_class(bytes) : PRN_SPARE_CLASSES;
+    return k < PRN_SPARE_CLASSES ? (size_t)1 << (k + SPARE_FIRST_SHIFT) : bytes;
+}
+
+/* The row of `first` for blocks of this shift; -1: they do not wait. */
+static int spare_row(unsigned shift)
+{
+    return shift == PLAIN_SHIFT ? 0 : shift == SPARE_FIRST_SHIFT ? 1 : -1;
+}
+
+/* A block of at least `bytes` charged bytes; NULL: the heap's turn. */
+static void *spare_take(size_t bytes, unsigned shift)
+{
+    prn_spare_blocks *spare = spare_current;
+    const int row = spare_row(shift);
+    const unsigned k = spare_class(bytes);
+    if (!spare || row < 0 || k == PRN_SPARE_CLASSES || !(spare->filled[row] >> k)) return NULL;
+    const unsigned at = k + (unsigned)__builtin_ctz(spare->filled[row] >> k);
+    void *block = spare->first[row][at];
+    const header *h = header_of(block);
+    if (h->budget != prn_budget_current()) return NULL;
+    prn_bytes_unpoison(block, booked_bytes(h) - ((size_t)1 << shift));
+    memcpy(&spare->first[row][at], block, sizeof block);
+    if (!spare->first[row][at]) spare->filled[row] &= ~(UINT32_C(1) << at);
+    spare->bytes -= booked_bytes(h);
+    return block;
+}
+
+/* true: the block waits. Its bytes may not be read meanwhile. */
+static bool spare_put(void *block)
+{
+    prn_spare_blocks *spare = spare_current;
+    const header *h = header_of(block);
+    const unsigned shift = h->size_shift & 255;
+    const size_t bytes = booked_bytes(h);
+    const int row = spare ? spare_row(shift) : -1;
+    const unsigned k = row < 0 ? PRN_SPARE_CLASSES : spare_class(bytes);
+    if (k == PRN_SPARE_CLASSES || bytes != (size_t)1 << (k + SPARE_FIRST_SHIFT) ||
+        bytes > SPARE_LARGEST_BYTES - spare->bytes)
+        return false;
+    memcpy(block, &spare->first[row][k], sizeof block);
+    spare->first[row][k] = block;
+    spare->filled[row] |= UINT32_C(1) << k;
+    spare->bytes += bytes;
+    prn_bytes_poison((char *)block + sizeof block, bytes - ((size_t)1 << shift) - sizeof block);
+    return true;
+}
+
+prn_spare_blocks *prn_spare_blocks_enter(prn_spare_blocks *spare)
+{
+    prn_spare_blocks *former = spare_current;
+    spare_current = spare;
+    return former;
+}
+
+void prn_spare_blocks_release(prn_spare_blocks *spare)
+{
+    for (unsigned row = 0; row < 2; row++)
+        for (unsigned k = 0; k < PRN_SPARE_CLASSES; k++)
+            while (spare->first[row][k]) {
+                void *block = spare->first[row][k];
+                memcpy(&spare->first[row][k], block, sizeof block);
+                prn_bytes_unpoison(block, booked_bytes(header_of(block)) -
+                                              ((size_t)1 << (row ? SPARE_FIRST_SHIFT : PLAIN_SHIFT)));
+                prn_free(block);
+            }
+    *spare = (prn_spare_blocks){0};
+}
+
+/* ---- the heap */
+
 void *prn_alloc(size_t bytes)
 {
     if (!alloc_may_take(bytes)) return NULL;
+    void *spare = spare_take(bytes + sizeof(header), PLAIN_SHIFT);
+    if (spare) return spare;
     prn_budget *budget = prn_budget_current();
-    bytes += sizeof(header);
+    bytes = spare_round(bytes + sizeof(header));
     if (!prn_budget_book(budget, bytes)) return NULL;
     count_call();
     return make_block(malloc(bytes), budget, bytes, PLAIN_SHIFT);
@@ -115,8 +208,10 @@ void *prn_calloc(size_t count, size_t size)
 {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || !alloc_may_take(bytes)) return NULL;
+    void *spare = spare_take(bytes + sizeof(header), PLAIN_SHIFT);
+    if (spare) return memset(spare, 0, bytes);
     prn_budget *budget = prn_budget_current();
-    bytes += sizeof(header);
+    bytes = spare_round(bytes + sizeof(header));
     if (!prn_budget_book(budget, bytes)) return NULL;
     count_call();
     return make_block(calloc(1, bytes), budget, bytes, PLAIN_SHIFT);
@@ -130,7 +225,8 @@ void *prn_realloc(void *block, size_t count, size_t size)
     if (!alloc_may_take(bytes)) return NULL;
     const header former = *header_of(block);
     size_t held = booked_bytes(&former);
-    bytes += sizeof(header);
+    bytes = spare_round(bytes + sizeof(header));
+    if (spare_current && bytes == held) return block;
     if (bytes > held && !prn_budget_book_more(former.budget, bytes - held)) return NULL;
     count_call();
     void *raw = realloc(raw_block(block), bytes);
@@ -144,7 +240,7 @@ void *prn_realloc(void *block, size_t count, size_t size)
 
 void prn_free(void *block)
 {
-    if (!block) return;
+    if (!block || spare_put(block)) return;
     const header h = *header_of(block);
     void *raw = raw_block(block);
     count_call();
@@ -182,13 +278,17 @@ void *prn_alloc_aligned(size_t alignment, size_t bytes)
 {
     if (alignment > LARGEST_BYTES || !alloc_may_take(bytes)) return NULL;
     if (alignment < sizeof(header)) alignment = sizeof(header);
+    const unsigned shift = (unsigned)__builtin_ctzll(alignment);
+    void *spare = spare_take((bytes + 2 * alignment - 1) & ~(alignment - 1), shift);
+    if (spare) return spare;
     prn_budget *budget = prn_budget_current();
     size_t whole = (bytes + 2 * alignment - 1) & ~(alignment - 1);
+    if (spare_row(shift) >= 0) whole = spare_round(whole);
     if (!prn_budget_book(budget, whole)) return NULL;
     count_call();
     bool huge = whole >= HUGE_PAGE_BYTES && alignment <= HUGE_PAGE_BYTES;
     void *raw = huge ? alloc_huge(whole) : aligned_alloc(alignment, whole);
-    return make_block(raw, budget, whole, (unsigned)__builtin_ctzll(alignment));
+    return make_block(raw, budget, whole, shift);
 }
 
 void prn_free_aligned(void *block)

@@ -39,6 +39,20 @@ bool prn_alloc_refused(size_t bytes);
 /* Calls into this file that reached the heap since the process started (allocations and releases). */
 uint64_t prn_heap_calls(void);
 
+/* Blocks that were released and wait to be taken again, so that work which repeats makes no heap calls. They stay
+ * charged to their budget. Zero-initialise it. */
+enum { PRN_SPARE_CLASSES = 15 }; /* of 64 bytes to 1 MiB; larger blocks do not wait */
+typedef struct prn_spare_blocks {
+    void *first[2][PRN_SPARE_CLASSES]; /* plain ones, and those aligned to 64 bytes */
+    uint32_t filled[2];                /* bits of classes that have a block */
+    size_t bytes;
+} prn_spare_blocks;
+/* The calling thread's releases go to `spare` and its allocations come from there if a block fits; NULL: to the heap.
+ * Returns the former one. A `spare` belongs to one thread at a time. */
+prn_spare_blocks *prn_spare_blocks_enter(prn_spare_blocks *spare);
+/* Gives its blocks to the heap. No thread may be in it. */
+void prn_spare_blocks_release(prn_spare_blocks *spare);
+
 /* Bump allocator for many small objects with one lifetime (names, nodes, dims). Not thread-safe. Zero-initialise it. */
 typedef struct prn_bump {
     struct prn_bump_block *block;

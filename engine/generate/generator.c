@@ -258,6 +258,7 @@ void prony_generator_release(prony_generator *generator)
     prn_free(g->penalised);
     prn_free(g->marks);
     prn_free(g->candidates);
+    prn_spare_blocks_release(&g->spare);
     prn_bump_release(&g->pool);
     prn_free(g);
 }

@@ -329,9 +329,8 @@ static prn_growth feed_growth(const prony_generator *g, int64_t columns)
     return columns == g->chunk ? PRN_GROWTH_CHUNK : PRN_GROWTH_NONE;
 }
 
-prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error)
+static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *error)
 {
-    prony_generator *g = generator;
     const bool whole = g->kind == PRONY_CACHE_NONE;
     const prn_growth growth = feed_growth(g, columns);
     const int64_t first = whole ? 0 : g->computed, count = whole ? g->computed + columns : columns;
@@ -353,6 +352,14 @@ prony_status prn_generator_run(prony_generator *generator, int64_t columns, pron
     g->computed += columns;
     g->has_scores = true;
     return PRONY_OK;
+}
+
+prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error)
+{
+    prn_spare_blocks *former = prn_spare_blocks_enter(&generator->spare);
+    const prony_status status = feed_run(generator, columns, error);
+    (void)prn_spare_blocks_enter(former);
+    return status;
 }
 
 /* true: one run may compute a part of the waiting columns. With a shared cache, shorter sequences have pads on the right
