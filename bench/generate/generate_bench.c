@@ -327,10 +327,14 @@ static int show_prefill(const options *o, const generation_table *t)
     export_file *exports = calloc(o->files.export_count + 1, sizeof *exports);
     char **names = calloc(o->files.export_count + 1, sizeof *names);
     if (!exports || !names) code = fail(o, "out of memory");
+    beside.files.export_count = 0;
     for (size_t k = 0; k < o->files.export_count && code == EXIT_DONE; k++) {
-        exports[k] = o->files.exports[k];
-        if (strcmp(exports[k].file, "-") == 0) continue;
-        exports[k].file = names[k] = file_beside(exports[k].file, "prefill");
+        const export_file *from = &o->files.exports[k];
+        if (from->chart && strcmp(from->chart, "generation") == 0) continue; /* of the steps alone */
+        export_file *to = &exports[beside.files.export_count++];
+        *to = *from;
+        if (strcmp(to->file, "-") == 0) continue;
+        to->file = names[k] = file_beside(to->file, "prefill");
         if (!names[k]) code = fail(o, "out of memory");
     }
     char *json = NULL;

@@ -172,6 +172,11 @@ class Generate(CommandTest):
         self.assertEqual(shapes[0]["past_key_values.0.key"][2], 18)
         self.assertIn("generation", step)
         self.assertNotIn("generation", prompt)
+        self.assertIn(b"Latency over the position", self.read(self.path("p.html")))
+        self.assertNotIn(b"Latency over the position", self.read(self.path("p_prefill.html")))
+        self.succeed("profile", model, "--generate", "prompt=16,new=4", "-t", "0.1", "-q", "--svg", "generation=" + self.path("g.svg"))
+        self.assertIn(b"tokens before it", self.read(self.path("g.svg")))
+        self.assertFalse(os.path.exists(self.path("g_prefill.svg")))
 
     def test_an_interrupted_run_leaves_no_process(self):
         code, _, err = run("bench", self.model(), "--generate", "prompt=16,new=40", "--time-limit", "50ms")

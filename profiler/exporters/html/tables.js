@@ -503,6 +503,7 @@ typeBars();
 layerBars();
 graphPanel();
 timelinePanel();
+picture('generation', 'charts', { wide: true }); /* of a decoder */
 picture('roofline', 'charts');
 picture('latency', 'charts');
 modulesPicture();

@@ -39,6 +39,12 @@ static const char *lacks_pipeline(const prony_report *r)
     return r->rank_count && r->pipeline_event_count ? NULL : "ranks: the model ran in one process (prony-mpi --shard)";
 }
 
+static const char *lacks_generation(const prony_report *r)
+{
+    return r->has_generation && r->generation.position_count ? NULL
+                                                             : "generated tokens: it is not of a decoder (--generate)";
+}
+
 /* In the order of the page, which draws layers, types and the graph itself: as lists with a choice of figures, and on a
  * canvas of any depth. */
 static const struct {
@@ -47,18 +53,24 @@ static const struct {
     const char *(*lacks)(const prony_report *report);
     prony_status (*draw)(prn_out *out, const prony_report *report, prony_error *error);
 } charts[] = {
-    {"layers", false, lacks_layers, prn_svg_layers},      {"types", false, lacks_layers, prn_svg_types},
-    {"roofline", true, lacks_times, prn_svg_roofline},    {"memory", true, lacks_timeline, prn_svg_memory},
-    {"latency", true, lacks_latency, prn_svg_latency},    {"runs", true, lacks_latency, prn_svg_runs},
-    {"cores", true, lacks_cores, prn_svg_cores},          {"modules", true, lacks_layers, prn_svg_modules},
-    {"graph", false, lacks_layers, prn_svg_graph},        {"accuracy", true, lacks_errors, prn_svg_accuracy},
+    {"layers", false, lacks_layers, prn_svg_layers},
+    {"types", false, lacks_layers, prn_svg_types},
+    {"generation", true, lacks_generation, prn_svg_generation},
+    {"roofline", true, lacks_times, prn_svg_roofline},
+    {"memory", true, lacks_timeline, prn_svg_memory},
+    {"latency", true, lacks_latency, prn_svg_latency},
+    {"runs", true, lacks_latency, prn_svg_runs},
+    {"cores", true, lacks_cores, prn_svg_cores},
+    {"modules", true, lacks_layers, prn_svg_modules},
+    {"graph", false, lacks_layers, prn_svg_graph},
+    {"accuracy", true, lacks_errors, prn_svg_accuracy},
     {"pipeline", true, lacks_pipeline, prn_svg_pipeline},
 };
 
 const char *const *prony_chart_names(void)
 {
-    static const char *const names[] = {"layers", "types",   "roofline", "memory",   "latency",  "runs",
-                                        "cores",  "modules", "graph",    "accuracy", "pipeline", NULL};
+    static const char *const names[] = {"layers",  "types", "roofline", "memory",   "latency",    "runs", "cores",
+                                        "modules", "graph", "accuracy", "pipeline", "generation", NULL};
     _Static_assert(sizeof names / sizeof names[0] == sizeof charts / sizeof charts[0] + 1, "one name per chart");
     return names;
 }
@@ -78,7 +90,7 @@ prony_status prn_report_write_svg(const prony_report *r, const prony_write_optio
     }
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
                     "unknown chart \"%s\"; known: layers, types, roofline, memory, latency, runs, cores, modules, "
-                    "graph, accuracy and pipeline",
+                    "graph, accuracy, pipeline and generation",
                     name);
 }
 

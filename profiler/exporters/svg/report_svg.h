@@ -17,5 +17,6 @@ PRN_MUST_USE prony_status prn_svg_modules(prn_out *out, const prony_report *repo
 PRN_MUST_USE prony_status prn_svg_graph(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_accuracy(prn_out *out, const prony_report *report, prony_error *error);
 PRN_MUST_USE prony_status prn_svg_pipeline(prn_out *out, const prony_report *report, prony_error *error);
+PRN_MUST_USE prony_status prn_svg_generation(prn_out *out, const prony_report *report, prony_error *error);
 
 #endif

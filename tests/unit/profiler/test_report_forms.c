@@ -176,7 +176,41 @@ static void test_charts_are_named(void **state)
     size_t named = 0, charts = 0;
     for (const char *const *name = prony_chart_names(); *name; name++, named++)
         for (size_t f = 0; f < FORMS; f++) charts += forms[f].chart && strcmp(forms[f].chart, *name) == 0;
-    assert_int_equal(named, charts + 1); /* "pipeline" needs ranks: test_a_pipeline */
+    assert_int_equal(named, charts + 2); /* "pipeline" needs ranks, "generation" a decoder: the tests below */
+}
+
+/* A dot for each step, red at the edge where one is far slower than the others. */
+static void test_a_generation(void **state)
+{
+    (void)state;
+    static const int64_t steps[] = {1000000, 1010000, 1020000, 9000000, 1040000};
+    prony_report r;
+    prony_error error = {0};
+    sink s = {0};
+    traced_report(&r);
+    assert_int_equal(write_form(&r, &(form){PRONY_FORMAT_SVG, "generation"}, &s, &error), PRONY_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "not of a decoder (--generate)"));
+    r.has_generation = true;
+    r.generation = (prony_generation){.batch = 1,
+                                      .prompt_tokens = 16,
+                                      .new_tokens = 6,
+                                      .repetitions = 3,
+                                      .cache = "growing",
+                                      .convention = "",
+                                      .step = {.count = 15, .p50_ns = 1020000, .p95_ns = 1040000},
+                                      .step_growth_ns = 10000,
+                                      .position_ns = steps,
+                                      .position_count = 5,
+                                      .bandwidth_share = -1};
+    expect(&r, PRONY_FORMAT_SVG, "generation", &s,
+           (const char *const[]){"Latency over the position", "median of 3 repetitions", "1.02 ms", "10.0 us a token",
+                                 "fill=\"#b8322a\" d=\"M", NULL});
+    expect(&r, PRONY_FORMAT_HTML, NULL, &s, (const char *const[]){"data-chart=\"generation\"", NULL});
+    r.generation.position_count = 1; /* one step has no slope */
+    expect(&r, PRONY_FORMAT_SVG, "generation", &s, (const char *const[]){"Latency over the position", NULL});
+    assert_null(strstr(s.text, "nan"));
+    prn_free(s.text);
+    prn_bump_release(&r.pool);
 }
 
 /* Two ranks: a lane for each in the trace, the picture, and the picture in the page. Ranks that a file made up are left
@@ -384,17 +418,12 @@ static void test_a_decimal_comma(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_said),
-        cmocka_unit_test(test_roofs),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_layers_without_modules),
-        cmocka_unit_test(test_charts_are_named),
-        cmocka_unit_test(test_a_pipeline),
-        cmocka_unit_test(test_names_are_no_formulas),
-        cmocka_unit_test(test_a_decimal_comma),
-        cmocka_unit_test(test_a_sink_that_refuses),
-        cmocka_unit_test(test_a_heap_that_fails),
-        cmocka_unit_test(test_hostile_and_huge),
+        cmocka_unit_test(test_what_is_said),      cmocka_unit_test(test_roofs),
+        cmocka_unit_test(test_refusals),          cmocka_unit_test(test_layers_without_modules),
+        cmocka_unit_test(test_charts_are_named),  cmocka_unit_test(test_a_generation),
+        cmocka_unit_test(test_a_pipeline),        cmocka_unit_test(test_names_are_no_formulas),
+        cmocka_unit_test(test_a_decimal_comma),   cmocka_unit_test(test_a_sink_that_refuses),
+        cmocka_unit_test(test_a_heap_that_fails), cmocka_unit_test(test_hostile_and_huge),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
