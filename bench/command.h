@@ -145,6 +145,16 @@ typedef struct limit_options {
     bool copy_model, send_model;
 } limit_options;
 
+/* --history and the command of that name. */
+typedef struct history_options {
+    const char *file;    /* of --history */
+    double keep_seconds; /* --history-keep; 0: everything */
+    const char *label, *commit;
+    const char *model; /* name, or beginning of a hash */
+    unsigned across;   /* PRONY_ACROSS_* */
+    int64_t last;
+} history_options;
+
 /* Stages of a model on the ranks of prony-mpi. */
 typedef struct shard_options {
     int64_t stages, micro_batch; /* samples of one pass */
@@ -170,6 +180,7 @@ typedef struct options {
     shown_options shown;
     file_options files;
     limit_options limits;
+    history_options history;
     shard_options shard;
     terminal_options terminal;
 } options;
@@ -279,6 +290,7 @@ int command_manual(const options *o);
 int command_completion(const options *o);
 int command_metrics(const options *o);
 int command_scale(const options *o);
+int command_history(const options *o);
 int command_versus(const options *o);
 /* Processes that `scale` and `versus` start. */
 int command_worker(const options *o);

@@ -133,6 +133,14 @@ prn_use_optional(PRONY_PNG libpng png.h png libpng-dev)
 prn_use_optional(PRONY_JPEG libjpeg jpeglib.h jpeg libjpeg-dev)
 prn_use_optional(PRONY_ZLIB zlib zlib.h z zlib1g-dev)
 
+# The command links SQLite, the library does not (PronyCommand.cmake).
+if(PRONY_SQLITE)
+  find_package(SQLite3 QUIET)
+  if(NOT SQLite3_FOUND)
+    prn_leave_out(PRONY_SQLITE "SQLite is missing, so prony keeps no history (Debian: libsqlite3-dev)")
+  endif()
+endif()
+
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 prn_use_library(-pthread)

@@ -1,4 +1,5 @@
 /* prony check TARGET --threshold METRIC:VALUE...: a report, or a model that is profiled first, against limits. */
+#include "bench/history/history.h"
 #include "bench/session/document.h"
 #include "bench/session/judge.h"
 
@@ -14,11 +15,15 @@ int command_check(const options *o)
     int code = refuse_run_options(o, 1);
     if (code == EXIT_DONE) code = target_open(o, 0, &checked);
     if (code == EXIT_DONE) code = targets_measure(o, all, 1);
-    if (code == EXIT_DONE) code = document_open(&json, o);
+    options shown = *o;
+    shown.history.file = NULL; /* the history keeps the report, not the document of thresholds */
+    if (code == EXIT_DONE) code = document_open(&json, &shown);
     if (code == EXIT_DONE) {
         say_assumed(o, (const target *const *)all, 1);
         FILE *table = o->terminal.quiet || stdout_taken(o) ? NULL : stdout;
-        code = document_close(&json, o, check_thresholds(o, checked.report, o->arguments[0], table, json.stream, code));
+        code = document_close(&json, &shown,
+                              check_thresholds(o, checked.report, o->arguments[0], table, json.stream, code));
+        code = history_keep_report(o, checked.report, code);
     }
     target_close(&checked);
     return code;

@@ -4,7 +4,7 @@
 #include "bench/session/inputs.h"
 #include "bench/session/labelled_data.h"
 #include "bench/process/interrupt.h"
-#include "bench/terminal/json_file.h"
+#include "bench/session/document.h"
 #include "bench/session/judge.h"
 #include "prony_analysis.h"
 
@@ -102,8 +102,8 @@ static int eval_command_write_rows(const options *o, prony_report *const *report
 {
     prony_error error = {0};
     prony_write_options w = write_options(o);
-    json_file json;
-    int code = json_open(&json, o);
+    document json;
+    int code = document_open(&json, o);
     if (code != EXIT_DONE || !json.stream) return code;
     json_begin(json.stream, "prony.evaluations/1");
     fputs(",\n  \"reports\": [\n", json.stream);
@@ -113,7 +113,7 @@ static int eval_command_write_rows(const options *o, prony_report *const *report
         if (i + 1 < o->precision.count) fputs(",\n", json.stream);
     }
     fprintf(json.stream, "  ]\n}\n");
-    return json_close(&json, o, code);
+    return document_close(&json, o, code);
 }
 
 static int evaluate_list(const options *o)

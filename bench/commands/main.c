@@ -1,4 +1,5 @@
 /* Entry point: picks the subcommand. */
+#include "bench/history/history.h"
 #include "bench/process/interrupt.h"
 
 #include <string.h>
@@ -25,6 +26,7 @@ static int dispatch(const options *o)
                  {"completion", command_completion},
                  {"metrics", command_metrics},
                  {"scale", command_scale},
+                 {"history", command_history},
                  {"worker", command_worker},
                  {"versus", command_versus},
                  {"peer", command_peer}};
@@ -45,6 +47,8 @@ int main(int argc, char **argv)
     } else if (!stop && o.limits.send_model) {
         fail(&o, "--send-model sends to the ranks of prony-mpi: mpirun -n P prony-mpi %s MODEL --send-model",
              o.command);
+        status = EXIT_USAGE;
+    } else if (!stop && o.history.file && history_refuse(&o) != EXIT_DONE) {
         status = EXIT_USAGE;
     } else if (!stop) {
         interrupt_begin(&o);

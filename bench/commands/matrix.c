@@ -339,12 +339,11 @@ static int matrix_command_show(const options *o, const matrix *m)
     int code = document_open(&json, o);
     if (code != EXIT_DONE) return code;
     if (json.stream) code = matrix_command_write_json(o, m, &json);
-    code = document_close(&json, o, code);
     for (size_t i = 0; i < m->count && o->verdict.threshold_count && code != EXIT_FAILED; i++) {
         if (table) putchar('\n');
         code = check_thresholds(o, m->reports[i], label(o, &m->rows[i], text), table ? stdout : NULL, NULL, code);
     }
-    return code;
+    return document_close(&json, o, code);
 }
 
 int command_bench_matrix(const options *o, int background_threads)

@@ -103,7 +103,8 @@ static int join_studies(const options *o)
 {
     size_t different;
     if (o->argument_count == 0) return usage(o, "--join needs studies: prony scale --join a.json b.json");
-    if (o->files.resume || o->files.repeat) return usage(o, "--join measures nothing: no --resume and no --repeat");
+    if (o->files.resume || o->files.repeat || o->history.file)
+        return usage(o, "--join measures nothing: no --resume, no --repeat and no --history");
     return show_studies(o, &different);
 }
 

@@ -1,6 +1,8 @@
 /* The study of a `scale` command: planned or resumed, saved as blocks end, and shown at the end. `prony scale` measures
  * it on this machine (scale.c), `prony-mpi scale` on the nodes of a cluster (bench/cluster/). The file of --json is
  * rewritten as blocks end, so an interruption keeps the finished blocks. */
+#define _GNU_SOURCE /* open_memstream */
+#include "bench/history/history.h"
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
@@ -279,6 +281,23 @@ static int say_refusals(const options *o, const prony_study *study)
     return measured ? EXIT_DONE : fail(o, "nothing could be measured; the reasons are above and in the file");
 }
 
+static int scale_keep_history(const options *o, const prony_study *study)
+{
+    prony_error error = {0};
+    char *text = NULL;
+    size_t size = 0;
+    if (!o->history.file) return EXIT_DONE;
+    FILE *stream = open_memstream(&text, &size);
+    if (!stream) return fail(o, "out of memory");
+    const prony_status status = prony_study_write(study, PRONY_FORMAT_JSON, NULL, write_to_stream, stream, &error);
+    const bool closed = fclose(stream) == 0;
+    const int code = status != PRONY_OK ? report_error(o, &error)
+                     : closed           ? history_keep_document(o, text, size, EXIT_DONE)
+                                        : fail(o, "out of memory");
+    free(text);
+    return code;
+}
+
 int scale_finish(scale_job *job)
 {
     const options *o = job->o;
@@ -296,6 +315,7 @@ int scale_finish(scale_job *job)
     int code = scale_study_show(o, study);
     fflush(stdout);
     if (code == EXIT_DONE) code = say_refusals(o, study);
+    if (code == EXIT_DONE && !(ended && prony_study_next(study, &task))) code = scale_keep_history(o, study);
     if (ended && prony_study_next(study, &task))
         return fail(o, "%s after %zu of %zu blocks%s", job->ended ? job->ended : "interrupted", done.done, done.planned,
                     to_file(o) ? "; continue with --resume" : "; without --json this output is the only result");

@@ -312,11 +312,10 @@ static int show_several(const options *o, const generation_table *t)
     int code = document_open(&json, o);
     if (code != EXIT_DONE) return code;
     if (json.stream) code = write_generations(o, t, json.stream);
-    code = document_close(&json, o, code);
     for (size_t i = 0; i < t->count && o->verdict.threshold_count && code != EXIT_FAILED; i++)
         code = check_thresholds(o, t->rows[i].report, t->rows[i].precision ? t->rows[i].precision : "fp32",
                                 o->terminal.quiet || stdout_taken(o) ? NULL : stdout, NULL, code);
-    return code;
+    return document_close(&json, o, code);
 }
 
 /* The prompt's report, to files beside those of the step: NAME_prefill.json. */

@@ -40,6 +40,8 @@ static const command_row commands[COMMAND_COUNT] = {
         {"ops --filter name=Conv*", "ops --json ops.json"}},
     [COMMAND_MACHINE] = {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0,
         {"machine", "machine --no-cache"}},
+    [COMMAND_HISTORY] = {"history", "FILE.db [ACTION ...]", "runs kept by --history: list, trend, check, import", 1, -1,
+        {"history perf.db", "history perf.db trend latency --model resnet50", "history perf.db check", "history perf.db --html dashboard.html"}},
     [COMMAND_COMPLETION] = {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, {"completion bash"}},
     [COMMAND_MANUAL] = {"manual", "[COMMAND]", "the manual page; markdown: the table of options", 0, 1,
         {"manual profile", "manual markdown"}},
@@ -56,7 +58,7 @@ enum {
     INSPECT = 1 << COMMAND_INSPECT, RUN = 1 << COMMAND_RUN, PROFILE = 1 << COMMAND_PROFILE, BENCH = 1 << COMMAND_BENCH,
     SCALE = 1 << COMMAND_SCALE, VERSUS = 1 << COMMAND_VERSUS, COMPARE = 1 << COMMAND_COMPARE, CHECK = 1 << COMMAND_CHECK,
     RECOMMEND = 1 << COMMAND_RECOMMEND, METRICS = 1 << COMMAND_METRICS, EVAL = 1 << COMMAND_EVAL, EXTRACT = 1 << COMMAND_EXTRACT,
-    QUANTIZE = 1 << COMMAND_QUANTIZE, VERIFY = 1 << COMMAND_VERIFY, OPS = 1 << COMMAND_OPS, MACHINE = 1 << COMMAND_MACHINE,
+    QUANTIZE = 1 << COMMAND_QUANTIZE, VERIFY = 1 << COMMAND_VERIFY, OPS = 1 << COMMAND_OPS, MACHINE = 1 << COMMAND_MACHINE, HISTORY = 1 << COMMAND_HISTORY,
     WORKER = 1 << COMMAND_WORKER, PEER = 1 << COMMAND_PEER,
     EVERY = (1 << COMMAND_COUNT) - 1,
     TARGETS = COMPARE | CHECK | RECOMMEND | METRICS, /* reports, or models that they measure */
@@ -67,8 +69,9 @@ enum {
     PLANNED = RUN | EVAL | PROFILE | BENCH | TARGETS,
     QUANTIZED = RUN | EVAL | QUANTIZE | MEASURED,
     TABLES = INSPECT | EVAL | PROFILE,
-    DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS, /* commands whose results are tables of their own */
+    DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS | HISTORY, /* commands whose results are tables of their own */
     MATRIX = BENCH | SCALE,
+    KEEPERS = PROFILE | BENCH | CHECK | EVAL | SCALE, /* keep their runs with --history */
     GENERATES = RUN | PROFILE | BENCH,    SHARDED = RUN | PROFILE | BENCH | EVAL /* stages of a model on the ranks of prony-mpi */
 };
 
@@ -295,16 +298,26 @@ static const option_row rows[] = {
     {"threshold", 0, OPTION_COMMON, GROUP_VERDICTS, EVAL | PROFILE | BENCH | CHECK, OPTION_PARSED, .parse = parse_threshold,
      .value = "M:V...", .help = "limits such as latency:100ms; if missed, status 3",
      .details = "Repeatable, with several limits each; prony metrics lists the names."},
-    {"noise", 0, OPTION_COMMON, GROUP_VERDICTS, COMPARE, OPTION_PERCENT, F(verdict.noise), .most = 1000, .value = "P",
+    {"noise", 0, OPTION_COMMON, GROUP_VERDICTS, COMPARE | HISTORY, OPTION_PERCENT, F(verdict.noise), .most = 1000, .value = "P",
      .help = "ignore differences below P per cent", .initial = "1", .wanted = "per cent from 0"},
-    {"ignore-load", 0, OPTION_RARE, GROUP_VERDICTS, EVAL | PROFILE | BENCH | COMPARE | CHECK | VERSUS, OPTION_FLAG, F(verdict.ignore_load),
+    {"ignore-load", 0, OPTION_RARE, GROUP_VERDICTS, EVAL | PROFILE | BENCH | COMPARE | CHECK | VERSUS | HISTORY, OPTION_FLAG, F(verdict.ignore_load),
      .help = "judge times although other processes used the machine"},
-    {"strict", 0, OPTION_RARE, GROUP_VERDICTS, EVAL | PROFILE | BENCH | COMPARE | CHECK, OPTION_FLAG, F(verdict.strict),
+    {"strict", 0, OPTION_RARE, GROUP_VERDICTS, EVAL | PROFILE | BENCH | COMPARE | CHECK | HISTORY, OPTION_FLAG, F(verdict.strict),
      .help = "treat inconclusive results as failures: status 3"},
     {"metrics", 0, OPTION_COMMON, GROUP_VERDICTS, COMPARE, OPTION_PARSED, .parse = parse_metrics, .value = "LIST",
      .help = "metrics that decide: all, or a list such as latency,macs", .otherwise = "latency, throughput and memory"},
 
+    {"metrics", 0, OPTION_COMMON, GROUP_VERDICTS, HISTORY, OPTION_PARSED, .parse = parse_metrics, .value = "LIST",
+     .help = "metrics that check judges, such as latency,latency_p99", .otherwise = "latency, throughput, memory and accuracy"},
+
     /* ---- report contents ---- */
+    {"model", 0, OPTION_COMMON, GROUP_REPORT, HISTORY, OPTION_TEXT, F(history.model), .value = "NAME",
+     .help = "runs of this model alone: its name, or the beginning of its hash", .otherwise = "all"},
+    {"across", 0, OPTION_COMMON, GROUP_REPORT, HISTORY, OPTION_CHOICES, F(history.across), .choices = "model,machine,configuration",
+     .value = "LIST", .help = "join runs of different model files, machines or configurations",
+     .details = "Without it only runs of one model file, machine and configuration are compared."},
+    {"last", 0, OPTION_RARE, GROUP_REPORT, HISTORY, OPTION_INT, F(history.last), .least = 1, .most = 100000, .value = "N",
+     .help = "runs of each group that are looked at, newest first", .otherwise = "500"},
     {"metrics", 0, OPTION_COMMON, GROUP_REPORT, METRICS, OPTION_PARSED, .parse = parse_metrics, .value = "LIST",
      .help = "these metrics only, such as latency,macs", .otherwise = "all"},
     {"detailed", 0, OPTION_COMMON, GROUP_REPORT, METRICS, OPTION_FLAG, F(shown.detailed),
@@ -320,6 +333,8 @@ static const option_row rows[] = {
      .help = "rows per table, most FLOPs first", .otherwise = "20", .aliases = "limit"},
     {"top", 0, OPTION_COMMON, GROUP_REPORT, COMPARE, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
      .help = "rows per table", .otherwise = "10", .aliases = "limit"},
+    {"top", 0, OPTION_COMMON, GROUP_REPORT, HISTORY, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
+     .help = "newest runs in each table", .otherwise = "20", .aliases = "limit"},
     {"top", 0, OPTION_COMMON, GROUP_REPORT, SCALE, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
      .help = "rows per table", .otherwise = "12", .aliases = "limit"},
     {"top", 0, OPTION_COMMON, GROUP_REPORT, VERSUS, OPTION_INT, F(shown.top), .least = 1, .most = INT32_MAX, .value = "N",
@@ -340,7 +355,7 @@ static const option_row rows[] = {
      .help = "file of class names, one per line"},
 
     /* ---- files ---- */
-    {"json", 0, OPTION_FIRST, GROUP_FILES, INSPECT | RUN | EVAL | PROFILE | BENCH | SCALE | VERSUS | TARGETS | VERIFY | OPS | MACHINE,
+    {"json", 0, OPTION_FIRST, GROUP_FILES, INSPECT | RUN | EVAL | PROFILE | BENCH | SCALE | VERSUS | TARGETS | VERIFY | OPS | MACHINE | HISTORY,
      OPTION_TEXT, F(files.json), .value = "F", .help = "JSON to F; - is stdout, with nothing else on it"},
     {"html", 0, OPTION_FIRST, GROUP_FILES, TABLES | SCALE | DOCUMENTS, OPTION_EXPORT, .least = PRONY_FORMAT_HTML, .value = "F",
      .help = "one page with tables and charts; it needs no network"},
@@ -386,6 +401,17 @@ static const option_row rows[] = {
     {"ort-lib", 0, OPTION_COMMON, GROUP_FILES, VERSUS | PEER, OPTION_TEXT, F(files.ort_lib), .value = "F",
      .help = "ONNX Runtime's library, libonnxruntime.so",
      .otherwise = "PRONY_ORT_LIB, or an npm package onnxruntime-node in ./node_modules"},
+
+    {"history", 0, OPTION_COMMON, GROUP_FILES, KEEPERS, OPTION_TEXT, F(history.file), .value = "FILE.db",
+     .help = "keep the run in this file, for prony history",
+     .details = "A SQLite file, made if it does not exist; several processes may write to it at once."},
+    {"history-keep", 0, OPTION_RARE, GROUP_FILES, KEEPERS | HISTORY, OPTION_PARSED, .parse = parse_age, .value = "AGE",
+     .help = "remove runs from the history that are older, such as 400d", .otherwise = "keep all",
+     .wanted = "an age above 0 such as 400d, 12w or 36h"},
+    {"label", 0, OPTION_RARE, GROUP_FILES, KEEPERS | HISTORY, OPTION_TEXT, F(history.label), .value = "TEXT",
+     .help = "a name for the run in the history, such as a release"},
+    {"commit", 0, OPTION_RARE, GROUP_FILES, KEEPERS | HISTORY, OPTION_TEXT, F(history.commit), .value = "ID",
+     .help = "the project's commit of the run in the history", .otherwise = "of the working folder's git repository"},
 
     /* ---- limits ---- */
     {"memory-limit", 0, OPTION_COMMON, GROUP_LIMITS, MODELS, OPTION_PARSED, .parse = parse_memory_limit, .value = "N",

@@ -23,6 +23,7 @@ typedef enum command_id {
     COMMAND_VERIFY,
     COMMAND_OPS,
     COMMAND_MACHINE,
+    COMMAND_HISTORY,
     COMMAND_COMPLETION,
     COMMAND_MANUAL,
     COMMAND_LISTED, /* the commands above stand in the help; `scale` and `versus` start the processes below */
@@ -147,7 +148,7 @@ int options_begin(options *o, const command_row *command);
 
 option_parse_fn parse_threads, parse_workers, parse_thread_list, parse_worker_list, parse_batches, parse_precisions,
     parse_affinity, parse_named_shape, parse_input, parse_preprocess, parse_against, parse_filter, parse_metrics,
-    parse_threshold, parse_generate, parse_graph, parse_chart, parse_plot, parse_memory_limit, parse_time_limit;
+    parse_threshold, parse_generate, parse_graph, parse_chart, parse_plot, parse_memory_limit, parse_time_limit, parse_age;
 
 /* ---- option_parse.c ---- */
 

@@ -366,6 +366,21 @@ int parse_memory_limit(options *o, const option_row *row, char *text)
     return check_memory_limit(o, "--memory-limit", text);
 }
 
+/* "400d", "12w" or a duration. */
+int parse_age(options *o, const option_row *row, char *text)
+{
+    const size_t length = strlen(text);
+    const char last = length ? text[length - 1] : '\0';
+    const double unit = last == 'd' ? 86400 : last == 'w' ? 7 * 86400 : 1;
+    if (unit > 1) text[length - 1] = '\0';
+    const bool valid = parse_duration(text, &o->history.keep_seconds);
+    const size_t digits = strspn(text, "0123456789.");
+    if (valid && unit > 1) o->history.keep_seconds *= unit;
+    if (unit > 1) text[length - 1] = last;
+    if (valid && (unit <= 1 || digits == length - 1) && o->history.keep_seconds < 1e11) return 0;
+    return usage(o, "'--%s' needs %s, got '%s'", row->name, row->wanted, text);
+}
+
 int parse_time_limit(options *o, const option_row *row, char *text)
 {
     o->limits.time_limit = text;

@@ -12,7 +12,11 @@ static void print_version(FILE *to)
     fprintf(to, "prony %s\n", prony_version());
     fprintf(to, "commit     %s\n", *b->git_commit ? b->git_commit : "unknown");
     fprintf(to, "kernels    %s\n", b->isa);
+#ifdef PRN_SQLITE_VERSION /* of the command alone; the library does not link it */
+    fprintf(to, "libraries  %s%ssqlite " PRN_SQLITE_VERSION "\n", b->libraries, *b->libraries ? ", " : "");
+#else
     fprintf(to, "libraries  %s\n", *b->libraries ? b->libraries : "none");
+#endif
     if (*b->left_out) fprintf(to, "left out   %s\n", b->left_out);
     fprintf(to, "compiler   %s\n", b->compiler);
 }
@@ -179,6 +183,7 @@ static void be_one_process(options *o)
     o->measuring.processes = o->shown.topk = o->shown.top = 0;
     o->files.export_count = o->verdict.threshold_count = 0;
     o->files.output_dir = NULL;
+    o->history.file = NULL;
     o->shown.filter = o->shown.sort = NULL;
     o->files.json = "-";
     o->terminal.quiet = o->terminal.no_progress = true;

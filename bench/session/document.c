@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* open_memstream */
 #include "bench/session/document.h"
 
+#include "bench/history/history.h"
 #include "prony_judge.h"
 
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 int document_open(document *d, const options *o)
 {
     *d = (document){0};
-    if (!o->files.json && !o->files.export_count) return EXIT_DONE;
+    if (!o->files.json && !o->files.export_count && !o->history.file) return EXIT_DONE;
     const int code = json_open(&d->json, o);
     if (code != EXIT_DONE) return code;
     d->stream = open_memstream(&d->text, &d->size);
@@ -71,6 +72,7 @@ int document_close(document *d, const options *o, int code)
                           ? write_tables(d, o, &o->files.exports[i])
                           : write_table(d, o, &o->files.exports[i], NULL, o->files.exports[i].file);
     }
+    if (written == EXIT_DONE && d->size) written = history_keep_document(o, d->text, d->size, written);
     free(d->text);
     *d = (document){0};
     return written == EXIT_DONE ? code : written;

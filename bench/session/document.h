@@ -14,7 +14,8 @@ typedef struct document {
 
 /* EXIT_DONE, or EXIT_FAILED after a message. */
 int document_open(document *d, const options *o);
-/* Writes the JSON where --json says and its tables as --csv, --markdown, --html and --junit say. Returns `code`, or
+/* Writes the JSON where --json says and its tables as --csv, --markdown, --html and --junit say; keeps its runs
+ * where --history says. Returns `code`, or
  * EXIT_FAILED after a message. */
 int document_close(document *d, const options *o, int code);
 

@@ -1,4 +1,5 @@
 /* Targets of the subcommands that compare and check, and thresholds. */
+#include "bench/history/history.h"
 #include "bench/process/interrupt.h"
 #include "bench/session/judge.h"
 #include "prony_judge.h"
@@ -173,7 +174,8 @@ int check_thresholds(const options *o, const prony_report *report, const char *n
 int check_after_report(const options *o, const prony_report *report, int code)
 {
     bool show = !o->terminal.quiet && !stdout_taken(o);
-    if (code != EXIT_DONE || o->verdict.threshold_count == 0) return code;
-    if (show) putchar('\n');
-    return check_thresholds(o, report, NULL, show ? stdout : NULL, NULL, code);
+    if (code != EXIT_DONE) return code;
+    if (show && o->verdict.threshold_count) putchar('\n');
+    code = check_thresholds(o, report, NULL, show ? stdout : NULL, NULL, code);
+    return history_keep_report(o, report, code);
 }

@@ -26,7 +26,7 @@ void target_close(target *t);
 /* Checks --threshold, if given, and lists missed ones on stderr. The table goes to `table` (may be NULL), JSON to
  * `json` (may be NULL). `code`: the exit status if all are met. */
 int check_thresholds(const options *o, const prony_report *report, const char *name, FILE *table, FILE *json, int code);
-/* As above, after a report that the command wrote to stdout. */
+/* As above, after a report that the command wrote to stdout; then keeps the run where --history says. */
 int check_after_report(const options *o, const prony_report *report, int code);
 
 /* A prony_write_fn; `user` is a FILE. */

@@ -74,4 +74,7 @@ static inline const char *prn_text_or_empty(const char *text)
 /* "~", "better", "worse", "" for none. */
 const char *prn_verdict_mark(prony_verdict verdict);
 
+/* A metric by its key, or by a short name of thresholds; NULL: unknown. */
+const prony_metric *prn_threshold_metric(const prony_metrics *metrics, const char *key);
+
 #endif

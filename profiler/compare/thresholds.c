@@ -15,14 +15,14 @@
 #define PRN_CHECK_CONFIDENCE 0.99
 
 static const char *const short_names[][2] = {
-    {"p50", "latency"},       {"p90", "latency_p90"},      {"p95", "latency_p95"},       {"p99", "latency_p99"},
-    {"p999", "latency_p999"}, {"mean", "latency_mean"},    {"min", "latency_min"},       {"max", "latency_max"},
-    {"time", "latency"},      {"rss", "peak_resident"},    {"fps", "images_per_second"}, {"params", "parameters"},
-    {"size", "model_size"},   {"accuracy", "evaluation"},  {"top1", "top1_accuracy"},    {"top5", "top5_accuracy"},
-    {"held", "held_memory"},  {"arena", "planned_memory"},
+    {"p50", "latency"},       {"p90", "latency_p90"},      {"p95", "latency_p95"},        {"p99", "latency_p99"},
+    {"p999", "latency_p999"}, {"mean", "latency_mean"},    {"min", "latency_min"},        {"max", "latency_max"},
+    {"time", "latency"},      {"rss", "peak_resident"},    {"fps", "images_per_second"},  {"params", "parameters"},
+    {"size", "model_size"},   {"accuracy", "evaluation"},  {"top1", "top1_accuracy"},     {"top5", "top5_accuracy"},
+    {"held", "held_memory"},  {"arena", "planned_memory"}, {"latency_median", "latency"}, {"latency_p50", "latency"},
 };
 
-static const prony_metric *find_metric(const prony_metrics *metrics, const char *key)
+const prony_metric *prn_threshold_metric(const prony_metrics *metrics, const char *key)
 {
     const prony_metric *metric = prony_metrics_find(metrics, key);
     for (size_t i = 0; !metric && i < sizeof short_names / sizeof short_names[0]; i++)
@@ -43,7 +43,7 @@ prony_status prony_threshold_parse(prony_threshold *out, const prony_metrics *me
     if (length >= sizeof key) /* cut, it might be the name of another metric */
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "threshold \"%.100s\": no metric has so long a name", text);
     snprintf(key, sizeof key, "%.*s", (int)length, text);
-    *out = (prony_threshold){.metric = find_metric(metrics, key)};
+    *out = (prony_threshold){.metric = prn_threshold_metric(metrics, key)};
     if (!out->metric)
         return prn_fail(error, PRONY_INVALID_ARGUMENT,
                         "threshold \"%.100s\": unknown metric \"%s\"; prony metrics MODEL lists them", text, key);

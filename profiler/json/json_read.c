@@ -104,6 +104,16 @@ void prn_json_document_release(prn_json_value *document)
     cJSON_Delete(document);
 }
 
+char *prn_json_text_of(const prn_json_value *value)
+{
+    return cJSON_PrintUnformatted(value);
+}
+
+void prn_json_text_release(char *text)
+{
+    cJSON_free(text);
+}
+
 /* ---- messages ---- */
 
 void prn_json_bad(prn_json_reader *reader, const char *key, const char *format, ...)

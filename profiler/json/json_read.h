@@ -23,6 +23,9 @@ typedef struct prn_json_reader {
 PRN_MUST_USE prony_status prn_json_document_parse(prn_json_value **out, const char *file, const char *text, size_t size,
                                                   prony_error *error);
 void prn_json_document_release(prn_json_value *document);
+/* A value as text, without blanks; NULL: out of memory. Released by prn_json_text_release. */
+char *prn_json_text_of(const prn_json_value *value);
+void prn_json_text_release(char *text);
 
 void prn_json_bad(prn_json_reader *reader, const char *key, const char *format, ...) PRN_PRINTF(3, 4);
 

@@ -47,6 +47,31 @@ double prn_trend_p(const int64_t *points, size_t count);
 PRN_MUST_USE prony_status prn_change_points(size_t *at, size_t capacity, size_t *found, const int64_t *samples,
                                             size_t count, double least, prony_error *error);
 
+/* ---- levels.c: independent values in order of time ---- */
+
+/* Share of series without a change in which prn_level_changes finds one, at most. */
+#define PRN_LEVEL_FALSE_ALARMS 0.04
+/* Values of the shortest piece: fewer are outliers. */
+enum { PRN_LEVEL_FEWEST = 3 };
+/* Lasting changes of level, ascending: indices of the first value of each new level (E-divisive). At most `capacity`;
+ * *found is their number. Quadratic, times 999 permutations: for some hundred values. */
+PRN_MUST_USE prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const double *values,
+                                            size_t count, prony_error *error);
+
+/* Values from `begin` up to `end`: about one level, or along a line (a drift). */
+typedef struct prn_level_piece {
+    size_t begin, end;
+    bool drift;
+    double first, last; /* of the fitted level or line, at both ends */
+    double slope;       /* per value; 0: constant */
+    double spread;      /* robust standard deviation around it */
+} prn_level_piece;
+enum { PRN_LEVEL_PIECES = 32 };
+/* The pieces between the changes. Neighbours that one line fits better than levels (BIC under Laplace noise) are one
+ * piece, a drift. */
+PRN_MUST_USE prony_status prn_level_pieces(prn_level_piece pieces[PRN_LEVEL_PIECES], size_t *count,
+                                           const double *values, size_t n, prony_error *error);
+
 /* ---- distributions.c ---- */
 
 /* P(|T| >= |t|) for Student's t. */

@@ -50,15 +50,16 @@ typedef struct glyph {
     int size, columns;
 } glyph;
 
-/* Columns of letters that every terminal shows alike: Latin, Greek and Cyrillic, and the wide ones of China, Japan and
+/* Columns of letters that every terminal shows alike: Latin, Greek and Cyrillic, bars, and the wide ones of China, Japan and
  * Korea. 0: combining, written from right to left, or unknown. */
 static int letter_columns(uint32_t c)
 {
     static const struct {
         uint32_t first, last;
         int columns;
-    } ranges[] = {{0xc0, 0x24f, 1},    {0x370, 0x482, 1},   {0x48a, 0x52f, 1},   {0x3041, 0x3096, 2},
-                  {0x309d, 0x30ff, 2}, {0x3400, 0x4dbf, 2}, {0x4e00, 0x9fff, 2}, {0xac00, 0xd7a3, 2}};
+    } ranges[] = {{0xc0, 0x24f, 1},    {0x370, 0x482, 1},   {0x48a, 0x52f, 1},
+                  {0x2581, 0x2588, 1}, {0x3041, 0x3096, 2}, {0x309d, 0x30ff, 2},
+                  {0x3400, 0x4dbf, 2}, {0x4e00, 0x9fff, 2}, {0xac00, 0xd7a3, 2}};
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
         if (c >= ranges[i].first && c <= ranges[i].last) return ranges[i].columns;
     return 0;

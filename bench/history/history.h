@@ -1,0 +1,53 @@
+/* --history FILE.db: keeps runs in a SQLite file, and reads them back. docs/reference/history.md describes the file. */
+#ifndef PRN_BENCH_HISTORY_HISTORY_H
+#define PRN_BENCH_HISTORY_HISTORY_H
+
+#include "bench/command.h"
+#include "prony_history.h"
+
+/* "sqlite 3.40.1"; "": this build has no SQLite. */
+const char *history_library(void);
+/* EXIT_USAGE after a message if this build cannot keep a history; EXIT_DONE otherwise. */
+int history_refuse(const options *o);
+
+/* ---- keep.c: after a measurement. Both return `code`, or EXIT_FAILED after a message that names the file; without
+ * --history they do nothing. The report itself is written before. ---- */
+
+int history_keep_report(const options *o, const prony_report *report, int code);
+/* A JSON document of the command: a report, matrix, evaluations, load or study. */
+int history_keep_document(const options *o, const char *json, size_t size, int code);
+
+/* ---- store.c ---- */
+
+typedef struct history_store history_store;
+
+/* Opens a history to write; creates it if it does not exist. Messages name the file. */
+int store_open(history_store **out, const options *o, const char *file);
+/* As above to read alone: the file must exist, and may be read-only. */
+int store_open_to_read(history_store **out, const options *o, const char *file);
+/* NULL is accepted. */
+void store_close(history_store *store);
+
+/* Rows that one call stored and skipped: a run that the file has already. */
+typedef struct store_count {
+    size_t stored, known;
+} store_count;
+/* Stores all runs in one transaction, with the options' label and commit, and removes runs older than
+ * --history-keep. */
+int store_add(history_store *store, const prony_history *runs, store_count *count);
+
+/* The rows to read: everything, unless a member restricts it. */
+typedef struct store_wanted {
+    const char *model;
+    const char *metrics; /* keys, comma-separated */
+    bool layers;
+} store_wanted;
+int store_read(history_store *store, prony_history *to, const store_wanted *wanted);
+
+/* ---- project_commit.c ---- */
+
+/* The commit that the working folder has checked out, read from .git without running git: 40 or 64 hexadecimal digits.
+ * "": no repository. */
+void project_commit(char text[72]);
+
+#endif

@@ -1,0 +1,430 @@
+/* Runs that a JSON document of the command holds. The description of a run (model, machine, configuration) is read from
+ * the JSON's own keys, so every document with a manifest has it; metrics and layers come from the report inside. */
+#include "profiler/history/history.h"
+
+#include "base/hash/sha256.h"
+#include "profiler/json/json_read.h"
+#include "profiler/report/report_read.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LAYER_LIMIT = 20000 };
+
+typedef struct reading {
+    prn_json_reader reader;
+    prn_bump pool;
+    prony_history *to;
+    prony_error *error;
+} reading;
+
+/* ---- dates ---- */
+
+/* Days since 1970 of a date of the proleptic Gregorian calendar (H. Hinnant's days_from_civil). */
+static int64_t days_of(int64_t year, int month, int day)
+{
+    year -= month <= 2;
+    const int64_t era = (year >= 0 ? year : year - 399) / 400, in_era = year - era * 400;
+    const int64_t in_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+    return era * 146097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719468;
+}
+
+int64_t prn_history_seconds(const char *utc)
+{
+    int year, month, day, hour, minute, second;
+    char mark;
+    if (!utc || sscanf(utc, "%4d-%2d-%2d%c%2d:%2d:%2d", &year, &month, &day, &mark, &hour, &minute, &second) != 7)
+        return 0;
+    if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60) return 0;
+    return ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+}
+
+const char *prn_history_date(int64_t seconds, char text[24])
+{
+    const time_t time = (time_t)seconds;
+    struct tm parts;
+    if (!gmtime_r(&time, &parts) || strftime(text, 24, "%Y-%m-%d %H:%M", &parts) == 0) text[0] = '\0';
+    return text;
+}
+
+/* ---- description ---- */
+
+/* Text into the pool; "" after a failure, which the reader keeps. */
+static const char *reading_printf(reading *r, const char *text)
+{
+    const char *copy = prn_bump_strndup(&r->pool, text, strlen(text));
+    if (!copy && r->reader.status == PRONY_OK) r->reader.status = prn_no_memory(r->error);
+    return copy ? copy : "";
+}
+
+static const char *string_of(reading *r, const prn_json_value *object, const char *key)
+{
+    const char *text = NULL;
+    return object && prn_json_get_string(&r->reader, object, key, false, &text) && text ? text : "";
+}
+
+static int64_t integer_of(reading *r, const prn_json_value *object, const char *key, int64_t otherwise)
+{
+    int64_t value;
+    return object && prn_json_get_i64(&r->reader, object, key, false, &value) ? value : otherwise;
+}
+
+/* The machine in words, and a hash of what makes two machines comparable: memory counts in GiB, because kernels reserve
+ * a varying part of it. */
+static void describe_machine(reading *r, const prn_json_value *system, prony_history_run *run)
+{
+    char text[900], digest[65];
+    prn_sha256 hash;
+    double quota = 0, memory = 0;
+    if (!system) return;
+    prn_json_get_double(&r->reader, system, "quota_cpus", false, &quota);
+    prn_json_get_double(&r->reader, system, "total_memory_bytes", false, &memory);
+    const char *host = string_of(r, system, "host_name"), *cpu = string_of(r, system, "cpu_model");
+    const int64_t cores = integer_of(r, system, "physical_cores", 0), count = integer_of(r, system, "cpu_count", 0),
+                  usable = integer_of(r, system, "usable_cpus", count);
+    snprintf(text, sizeof text, "%.200s|%.200s|%.60s|%lld|%lld|%lld|%.2f|%.0f", host, cpu,
+             string_of(r, system, "isa_used"), (long long)count, (long long)usable, (long long)cores, quota,
+             memory / (1 << 30));
+    prn_sha256_init(&hash);
+    prn_sha256_add(&hash, text, strlen(text));
+    prn_sha256_text(&hash, digest);
+    digest[12] = '\0';
+    run->fingerprint = reading_printf(r, digest);
+    int used = snprintf(text, sizeof text, "%.100s: %.120s, %lld of %lld processors", host, *cpu ? cpu : "processor",
+                        (long long)usable, (long long)count);
+    if (quota > 0) snprintf(text + used, sizeof text - (size_t)used, ", quota %.2g", quota);
+    run->machine = reading_printf(r, text);
+    snprintf(text, sizeof text, "%.40s%s%.12s", string_of(r, system, "prony_version"),
+             *string_of(r, system, "git_commit") ? " " : "", string_of(r, system, "git_commit"));
+    run->prony = reading_printf(r, text);
+}
+
+static void describe_model(reading *r, const prn_json_value *model, prony_history_run *run)
+{
+    const char *name = string_of(r, model, "name"), *slash = strrchr(name, '/');
+    run->model = slash && slash[1] ? slash + 1 : name;
+    run->sha256 = string_of(r, model, "sha256");
+}
+
+/* "KIND, 2 x 1 threads, batch 1, fp32": everything that the user chose and that moves a time. */
+static const char *configuration_text(reading *r, const char *kind, const prn_json_value *config,
+                                      const prn_json_value *shape)
+{
+    char text[700];
+    const int64_t intra = integer_of(r, shape, "intra_op_threads", 1),
+                  inter = integer_of(r, shape, "inter_op_threads", 1);
+    int used = snprintf(text, sizeof text, "%s, ", kind);
+    if (inter > 1)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%lld x %lld threads", (long long)intra,
+                         (long long)inter);
+    else
+        used +=
+            snprintf(text + used, sizeof text - (size_t)used, "%lld thread%s", (long long)intra, intra == 1 ? "" : "s");
+    const int64_t batch = integer_of(r, shape, "batch", -1);
+    if (batch >= 0) used += snprintf(text + used, sizeof text - (size_t)used, ", batch %lld", (long long)batch);
+    const char *precision = string_of(r, shape, "precision");
+    used += snprintf(text + used, sizeof text - (size_t)used, ", %.20s", *precision ? precision : "fp32");
+    const prn_json_value *dims = config ? prn_json_get_object(&r->reader, config, "dims", false) : NULL;
+    for (const prn_json_value *d = dims ? prn_json_first(dims) : NULL; d && used < 500; d = prn_json_next(d)) {
+        const int64_t value = integer_of(r, dims, prn_json_key(d), 0);
+        if (value == batch && strcmp(prn_json_key(d), "batch") == 0) continue;
+        used += snprintf(text + used, sizeof text - (size_t)used, ", %.40s=%lld", prn_json_key(d), (long long)value);
+    }
+    const char *affinity = config ? string_of(r, config, "affinity") : "";
+    bool rewrites = true, reuse = true;
+    if (config) prn_json_get_bool(&r->reader, config, "rewrites", false, &rewrites);
+    if (config) prn_json_get_bool(&r->reader, config, "reuse", false, &reuse);
+    if (*affinity) used += snprintf(text + used, sizeof text - (size_t)used, ", cores %.60s", affinity);
+    if (!rewrites) used += snprintf(text + used, sizeof text - (size_t)used, ", no rewrites");
+    if (!reuse) used += snprintf(text + used, sizeof text - (size_t)used, ", no reuse");
+    const int64_t background = config ? integer_of(r, config, "background_threads", 0) : 0;
+    if (background)
+        snprintf(text + used, sizeof text - (size_t)used, ", beside %lld busy threads", (long long)background);
+    return reading_printf(r, text);
+}
+
+static void describe_load(reading *r, const prn_json_value *disturbance, prony_history_run *run)
+{
+    run->others_share = -1;
+    if (!disturbance) return;
+    const char *verdict = string_of(r, disturbance, "verdict");
+    run->load = strcmp(verdict, "busy") == 0    ? PRONY_LOAD_BUSY
+                : strcmp(verdict, "quiet") == 0 ? PRONY_LOAD_QUIET
+                                                : PRONY_LOAD_UNKNOWN;
+    prn_json_get_double(&r->reader, disturbance, "others_share", false, &run->others_share);
+}
+
+/* Model, machine, commit of Prony and date; `from` is a report or a study's manifest. */
+static void describe_run(reading *r, const char *schema, const prn_json_value *from, prony_history_run *run)
+{
+    *run = (prony_history_run){.document = schema, .others_share = -1};
+    describe_machine(r, prn_json_get_object(&r->reader, from, "system", false), run);
+    describe_model(r, prn_json_get_object(&r->reader, from, "model", false), run);
+    run->time_s = prn_history_seconds(string_of(r, from, "created"));
+    describe_load(r, prn_json_get_object(&r->reader, from, "disturbance", false), run);
+}
+
+/* ---- metrics ---- */
+
+/* 95 % intervals of the metrics that follow from the latencies. */
+static prony_status history_intervals(prony_history_value *values, size_t count, const prony_metrics *metrics,
+                                      const prony_report *report, prony_error *error)
+{
+    double intervals[PRN_STATISTIC_COUNT][2];
+    if (!report->measured || !report->samples_ns || report->latency.count == 0) return PRONY_OK;
+    const prn_times times = prn_report_times(report);
+    PRN_TRY(prn_times_intervals(intervals, 0.95, times, NULL, error));
+    for (size_t i = 0; i < count; i++) {
+        const prn_metric_builtin *by = NULL;
+        for (size_t m = 0; m < prony_metrics_count(metrics) && !by; m++)
+            if (strcmp(prony_metrics_at(metrics, m)->key, values[i].metric) == 0) by = prn_metrics_builtin(metrics, m);
+        if (!prn_metric_samples(by)) continue;
+        const double *interval = intervals[by->statistic], work = values[i].value * (double)report->latency.mean_ns;
+        if (by->rate && !(interval[0] > 0)) continue;
+        double own[2] = {by->rate ? work / interval[1] : interval[0], by->rate ? work / interval[0] : interval[1]};
+        prn_interval_widen(own, values[i].value, 0.95, prn_process_deviation(times, NULL));
+        for (int end = 0; end < 2; end++) values[i].interval[end] = isfinite(own[end]) ? own[end] : NAN;
+    }
+    return PRONY_OK;
+}
+
+static prony_status report_values(reading *r, const prony_report *report, prony_history_run *run)
+{
+    prony_metrics *metrics = NULL;
+    PRN_TRY(prony_metrics_create(&metrics, r->error));
+    const size_t all = prony_metrics_count(metrics);
+    prony_metric_value *found = prn_calloc(all, sizeof *found);
+    prony_history_value *values = prn_bump_alloc(&r->pool, all, sizeof *values);
+    prony_status status = found && values ? PRONY_OK : prn_no_memory(r->error);
+    if (status == PRONY_OK) status = prony_metrics_compute_all(metrics, report, found, r->error);
+    for (size_t i = 0; status == PRONY_OK && i < all; i++) {
+        if (!found[i].known || !isfinite(found[i].value)) continue;
+        values[run->value_count].metric =
+            prn_bump_strndup(&r->pool, found[i].metric->key, strlen(found[i].metric->key));
+        if (!values[run->value_count].metric) status = prn_no_memory(r->error);
+        values[run->value_count].value = found[i].value;
+        values[run->value_count].interval[0] = values[run->value_count].interval[1] = NAN;
+        run->value_count++;
+    }
+    if (status == PRONY_OK) status = history_intervals(values, run->value_count, metrics, report, r->error);
+    run->values = values;
+    prn_free(found);
+    prony_metrics_release(metrics);
+    return status;
+}
+
+static prony_status report_layers(reading *r, const prony_report *report, prony_history_run *run)
+{
+    const size_t count = report->layer_count < LAYER_LIMIT ? report->layer_count : LAYER_LIMIT;
+    prony_history_layer *layers = prn_bump_alloc(&r->pool, count + 1, sizeof *layers);
+    if (!layers) return prn_no_memory(r->error);
+    run->layers = layers;
+    for (size_t i = 0; i < count; i++) {
+        const prony_layer_row *l = &report->layers[i];
+        if (!l->measured) continue;
+        const int64_t ns = l->time.median_ns > 0 ? l->time.median_ns : l->time.mean_ns;
+        prony_history_layer *to = &layers[run->layer_count++];
+        *to = (prony_history_layer){reading_printf(r, l->name ? l->name : ""), reading_printf(r, l->op ? l->op : ""),
+                                    (double)ns};
+    }
+    return r->reader.status;
+}
+
+/* ---- documents ---- */
+
+static prony_status report_of(reading *r, const prn_json_value *from, prony_report **report)
+{
+    char *text = prn_json_text_of(from);
+    if (!text) return prn_no_memory(r->error);
+    const prony_status status = prn_report_read(report, r->reader.file, text, strlen(text), r->error);
+    prn_json_text_release(text);
+    return status;
+}
+
+/* A run of a "prony.report/1". */
+static prony_status add_report(reading *r, const char *schema, const prn_json_value *from)
+{
+    prony_history_run run;
+    prony_report *report = NULL;
+    PRN_TRY(report_of(r, from, &report));
+    if (!report->measured) {
+        prony_report_release(report);
+        return prn_fail(r->error, PRONY_UNSUPPORTED, "%s: the report measured nothing, so it is no run of a history",
+                        r->reader.file);
+    }
+    describe_run(r, schema, from, &run);
+    const bool evaluated = report->evaluation_count > 0, stamped = prn_report_stamped(report);
+    const prn_json_value *config = prn_json_get_object(&r->reader, from, "config", false);
+    char kind[80];
+    snprintf(kind, sizeof kind, "%s", stamped ? "profile" : evaluated ? "eval" : "bench");
+    if (report->has_generation)
+        snprintf(kind, sizeof kind, "generate %lld after %lld", (long long)report->generation.new_tokens,
+                 (long long)report->generation.prompt_tokens);
+    run.configuration = configuration_text(r, kind, config, config);
+    prony_status status = report_values(r, report, &run);
+    if (status == PRONY_OK && stamped) status = report_layers(r, report, &run);
+    prony_report_release(report);
+    if (status == PRONY_OK) status = r->reader.status;
+    return status == PRONY_OK ? prony_history_add(r->to, &run, r->error) : status;
+}
+
+static prony_status add_reports(reading *r, const char *schema, const prn_json_value *root)
+{
+    size_t count;
+    const prn_json_value *list = prn_json_get_array(&r->reader, root, "reports", true, &count);
+    for (const prn_json_value *one = list ? prn_json_first(list) : NULL; one; one = prn_json_next(one))
+        PRN_TRY(add_report(r, schema, one));
+    return r->reader.status;
+}
+
+static void add_value(prony_history_value *values, prony_history_run *run, const char *metric, double value,
+                      const double *interval)
+{
+    if (!isfinite(value)) return;
+    prony_history_value *v = &values[run->value_count++];
+    *v = (prony_history_value){metric, value, {NAN, NAN}};
+    for (int end = 0; interval && end < 2; end++) v->interval[end] = isfinite(interval[end]) ? interval[end] : NAN;
+}
+
+/* Reads an interval of two numbers or nulls. */
+static void interval_of(reading *r, const prn_json_value *object, const char *key, double out[2])
+{
+    size_t count;
+    out[0] = out[1] = NAN;
+    const prn_json_value *list = prn_json_get_array(&r->reader, object, key, false, &count);
+    const prn_json_value *low = list && count == 2 ? prn_json_first(list) : NULL;
+    if (!low || prn_json_is_null(low) || prn_json_is_null(prn_json_next(low))) return;
+    prn_json_element_double(&r->reader, low, key, &out[0]);
+    prn_json_element_double(&r->reader, prn_json_next(low), key, &out[1]);
+}
+
+/* A run of a "prony.load/1": latencies and rates of the measured phase. */
+static prony_status add_load(reading *r, const char *schema, const prn_json_value *root)
+{
+    static const char *const latencies[][3] = {{"p50", "latency", ""},        {"mean", "latency_mean", ""},
+                                               {"p90", "latency_p90", "p90"}, {"p95", "latency_p95", "p95"},
+                                               {"p99", "latency_p99", "p99"}, {"p999", "latency_p999", "p999"},
+                                               {"min", "latency_min", ""},    {"max", "latency_max", ""}};
+    const prn_json_value *report = prn_json_get_object(&r->reader, root, "report", true),
+                         *result = prn_json_get_object(&r->reader, root, "result", true),
+                         *config = prn_json_get_object(&r->reader, root, "config", true);
+    if (!report || !result || !config) return r->reader.status;
+    prony_history_run run;
+    describe_run(r, schema, report, &run);
+    const int64_t made = prn_history_seconds(string_of(r, root, "created"));
+    if (made) run.time_s = made;
+    if (prn_json_get_object(&r->reader, root, "disturbance", false))
+        describe_load(r, prn_json_get_object(&r->reader, root, "disturbance", false), &run);
+    char kind[160];
+    double rate = 0, bound = 0;
+    prn_json_get_double(&r->reader, config, "rate", false, &rate);
+    prn_json_get_double(&r->reader, config, "latency_bound_ns", false, &bound);
+    int used =
+        snprintf(kind, sizeof kind, "load %.20s, %lld session%s, batches to %lld", string_of(r, root, "scenario"),
+                 (long long)integer_of(r, config, "sessions", 1), integer_of(r, config, "sessions", 1) == 1 ? "" : "s",
+                 (long long)integer_of(r, config, "max_batch", 1));
+    if (rate > 0) used += snprintf(kind + used, sizeof kind - (size_t)used, ", %.6g/s", rate);
+    if (bound > 0) snprintf(kind + used, sizeof kind - (size_t)used, ", bound %.6g ms", bound * 1e-6);
+    const prn_json_value *own = prn_json_get_object(&r->reader, report, "config", false);
+    run.configuration = configuration_text(r, kind, own, own);
+    prony_history_value *values = prn_bump_alloc(&r->pool, 16, sizeof *values);
+    if (!values) return prn_no_memory(r->error);
+    const prn_json_value *times = prn_json_get_object(&r->reader, result, "latency_ns", true);
+    const prn_json_value *valid = times ? prn_json_get_object(&r->reader, times, "valid", false) : NULL;
+    for (size_t i = 0; times && i < sizeof latencies / sizeof *latencies; i++) {
+        bool known = true;
+        double value = NAN;
+        if (*latencies[i][2] && valid) prn_json_get_bool(&r->reader, valid, latencies[i][2], false, &known);
+        if (known && prn_json_get_double(&r->reader, times, latencies[i][0], false, &value))
+            add_value(values, &run, latencies[i][1], value, NULL);
+    }
+    double value = NAN, interval[2] = {NAN, NAN};
+    if (prn_json_get_double(&r->reader, result, "samples_per_second", false, &value))
+        add_value(values, &run, "throughput", value, NULL);
+    const prn_json_value *search = prn_json_get_object(&r->reader, root, "search", false);
+    if (search && prn_json_get_double(&r->reader, search, "largest_rate", false, &value)) {
+        interval_of(r, search, "interval", interval);
+        add_value(values, &run, "requests_per_second", value, interval);
+    } else if (prn_json_get_double(&r->reader, result, "queries_per_second", false, &value))
+        add_value(values, &run, "requests_per_second", value, NULL);
+    run.values = values;
+    return r->reader.status == PRONY_OK ? prony_history_add(r->to, &run, r->error) : r->reader.status;
+}
+
+/* A run for each configuration of a "prony.study/1" that was measured; repeated baselines are left out. */
+static prony_status add_study(reading *r, const char *schema, const prn_json_value *root)
+{
+    size_t count, results_count;
+    const prn_json_value *manifest = prn_json_get_object(&r->reader, root, "manifest", true),
+                         *plan = prn_json_get_object(&r->reader, root, "plan", true);
+    const prn_json_value *list = plan ? prn_json_get_array(&r->reader, plan, "configurations", true, &count) : NULL,
+                         *results = prn_json_get_array(&r->reader, root, "results", false, &results_count);
+    if (r->reader.status != PRONY_OK) return r->reader.status;
+    if (!results) return prn_fail(r->error, PRONY_UNSUPPORTED, "%s: the study has no results yet", r->reader.file);
+    const prn_json_value *quality = prn_json_get_object(&r->reader, root, "quality", false);
+    for (const prn_json_value *one = prn_json_first(results); one; one = prn_json_next(one)) {
+        prony_history_run run;
+        double median = NAN, rate = NAN, ci[2];
+        bool again = false;
+        int64_t index = integer_of(r, one, "configuration", -1);
+        const prn_json_value *shape = index >= 0 && (uint64_t)index < count ? prn_json_first(list) : NULL;
+        for (; shape && index > 0; index--) shape = prn_json_next(shape);
+        if (!shape || !prn_json_get_double(&r->reader, one, "median_ns", false, &median)) continue;
+        prn_json_get_bool(&r->reader, shape, "again", false, &again);
+        if (again || integer_of(r, shape, "replicas", 1) > 1) continue;
+        describe_run(r, schema, manifest, &run);
+        const int64_t made = prn_history_seconds(string_of(r, root, "created"));
+        if (made) run.time_s = made;
+        if (quality) /* a study repeats disturbed blocks; one that could not is unreliable */
+            run.load = 4 * integer_of(r, quality, "disturbed_blocks", 0) > integer_of(r, quality, "blocks", 0)
+                           ? PRONY_LOAD_BUSY
+                           : PRONY_LOAD_QUIET;
+        run.configuration =
+            configuration_text(r, "scale", prn_json_get_object(&r->reader, manifest, "config", false), shape);
+        prony_history_value *values = prn_bump_alloc(&r->pool, 4, sizeof *values);
+        if (!values) return prn_no_memory(r->error);
+        interval_of(r, one, "ci95", ci);
+        add_value(values, &run, "latency", median, ci);
+        if (prn_json_get_double(&r->reader, one, "samples_per_second", false, &rate))
+            add_value(values, &run, "throughput", rate,
+                      (const double[2]){rate * median / ci[1], rate * median / ci[0]});
+        run.values = values;
+        if (r->reader.status != PRONY_OK) return r->reader.status;
+        PRN_TRY(prony_history_add(r->to, &run, r->error));
+    }
+    return r->reader.status;
+}
+
+prony_status prony_history_add_document(prony_history *history, const char *name, const char *json, size_t size,
+                                        prony_error *error)
+{
+    static const struct {
+        const char *schema;
+        prony_status (*add)(reading *r, const char *schema, const prn_json_value *root);
+    } kinds[] = {{"prony.report/1", add_report},
+                 {"prony.matrix/1", add_reports},
+                 {"prony.evaluations/1", add_reports},
+                 {"prony.load/1", add_load},
+                 {"prony.study/1", add_study}};
+    if (!history || !name || !json)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_history_add_document: an argument is NULL");
+    prn_json_value *root = NULL;
+    PRN_TRY(prn_json_document_parse(&root, name, json, size, error));
+    reading r = {.reader = {.file = name, .error = error}, .to = history, .error = error};
+    r.reader.pool = &r.pool;
+    const size_t before = history->count;
+    const char *schema = string_of(&r, root, "schema");
+    prony_status status = prn_fail(error, PRONY_UNSUPPORTED,
+                                   "%s: \"schema\" is '%.60s'; a history takes prony.report/1, prony.matrix/1, "
+                                   "prony.evaluations/1, prony.load/1 and prony.study/1",
+                                   name, schema);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].schema, schema) == 0) status = kinds[i].add(&r, schema, root);
+    if (status == PRONY_OK && history->count == before)
+        status = prn_fail(error, PRONY_UNSUPPORTED, "%s: no measured run in this document", name);
+    if (status != PRONY_OK) history->count = before;
+    prn_json_document_release(root);
+    prn_bump_release(&r.pool);
+    return status;
+}

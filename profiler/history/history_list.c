@@ -1,0 +1,177 @@
+/* The groups of a history and its newest runs as text. */
+#include "profiler/history/history_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct list_view {
+    const prn_history_writing *w;
+    const prony_metric *metric;
+    const size_t *runs; /* newest last */
+    size_t run_count;
+} list_view;
+
+static const prn_column group_columns[] = {{"", true, false, 0, 0},
+                                           {"model", false, false, 2, 12},
+                                           {"runs", true, false, 0, 0},
+                                           {"busy", true, true, 0, 0},
+                                           {"newest", false, false, 0, 0},
+                                           {"latency", true, false, 0, 0},
+                                           {"configuration", false, false, 3, 16},
+                                           {"machine", false, true, 1, 10}};
+
+static double run_value(const prony_history_run *run, const char *metric)
+{
+    for (size_t i = 0; i < run->value_count; i++)
+        if (strcmp(run->values[i].metric, metric) == 0) return run->values[i].value;
+    return NAN;
+}
+
+static void latency_cell(const prony_history_run *run, prn_cell *cell)
+{
+    const double ns = run_value(run, "latency");
+    if (isfinite(ns))
+        prn_cell_time(cell, llround(ns));
+    else
+        cell->string = "-";
+}
+
+static void group_cell(const void *user, size_t row, int column, prn_cell *cell)
+{
+    const list_view *v = user;
+    const prn_history_group *g = &v->w->groups.groups[row];
+    cell->string = cell->own;
+    switch (column) {
+    case 0:
+        snprintf(cell->own, sizeof cell->own, "%zu", row + 1);
+        return;
+    case 1:
+        cell->string = g->of->model;
+        return;
+    case 2:
+        snprintf(cell->own, sizeof cell->own, "%zu", g->count);
+        return;
+    case 3:
+        if (g->busy) snprintf(cell->own, sizeof cell->own, "%zu", g->busy);
+        return;
+    case 4:
+        prn_history_date(g->of->time_s, cell->own);
+        return;
+    case 5:
+        latency_cell(g->of, cell);
+        return;
+    case 6:
+        cell->string = g->of->configuration;
+        return;
+    default:
+        cell->string = g->of->machine;
+    }
+}
+
+static const prn_column run_columns[] = {{"time (UTC)", false, false, 0, 0},   {"commit", false, false, 0, 0},
+                                         {"label", false, true, 1, 8},         {"model", false, false, 2, 12},
+                                         {"latency", true, false, 0, 0},       {"machine was", false, true, 0, 0},
+                                         {"configuration", false, true, 2, 16}};
+
+static const char *load_name(const prony_history_run *run)
+{
+    return run->load == PRONY_LOAD_BUSY ? "busy" : run->load == PRONY_LOAD_QUIET ? "quiet" : "unknown";
+}
+
+static void run_cell(const void *user, size_t row, int column, prn_cell *cell)
+{
+    const list_view *v = user;
+    const prony_history_run *run = &v->w->history->runs[v->runs[v->run_count - 1 - row]];
+    cell->string = cell->own;
+    switch (column) {
+    case 0:
+        prn_history_date(run->time_s, cell->own);
+        return;
+    case 1:
+        prn_history_commit(run, cell->own);
+        return;
+    case 2:
+        cell->string = run->label;
+        return;
+    case 3:
+        cell->string = run->model;
+        return;
+    case 4:
+        latency_cell(run, cell);
+        return;
+    case 5:
+        cell->string = load_name(run);
+        if (run->load == PRONY_LOAD_BUSY) cell->style = PRN_STYLE_WARN;
+        return;
+    default:
+        cell->string = run->configuration;
+    }
+}
+
+/* All wanted runs by time; the caller frees them. */
+static size_t *runs_in_order(const prn_history_writing *w, size_t *count)
+{
+    size_t *out = prn_calloc(w->groups.shown + 1, sizeof *out), *next = prn_calloc(w->groups.count + 1, sizeof *next);
+    *count = 0;
+    while (out && next && *count < w->groups.shown) {
+        size_t best = SIZE_MAX;
+        const prony_history_run *first = NULL;
+        for (size_t g = 0; g < w->groups.count; g++) {
+            if (next[g] == w->groups.groups[g].count) continue;
+            const prony_history_run *run = &w->history->runs[w->groups.groups[g].runs[next[g]]];
+            if (first && (first->time_s < run->time_s || (first->time_s == run->time_s && first < run))) continue;
+            first = run;
+            best = g;
+        }
+        out[(*count)++] = w->groups.groups[best].runs[next[best]++];
+    }
+    prn_free(next);
+    return out;
+}
+
+prony_status prn_history_list_text(const prn_history_writing *w, const prony_write_options *options,
+                                   prony_write_fn write, void *user, prony_error *error)
+{
+    prn_text *text = prn_history_text_begin(options, write, user, error);
+    if (!text) return PRONY_OUT_OF_MEMORY;
+    list_view view = {.w = w};
+    size_t *runs = runs_in_order(w, &view.run_count);
+    if (!runs) {
+        prn_free(text);
+        return prn_no_memory(error);
+    }
+    view.runs = runs;
+    prn_text_putf(text, PRN_STYLE_TITLE, "%.200s", w->options->name);
+    prn_text_putf(text, PRN_STYLE_DIM, ": %zu run%s in %zu group%s of equal model file, machine and configuration",
+                  w->groups.shown, w->groups.shown == 1 ? "" : "s", w->groups.count, w->groups.count == 1 ? "" : "s");
+    prn_text_line(text);
+    if (w->groups.count) {
+        prn_text_line(text);
+        const prn_table groups = {.columns = group_columns,
+                                  .column_count = sizeof group_columns / sizeof *group_columns,
+                                  .names = 1U << 1 | 1U << 6 | 1U << 7,
+                                  .minor = 1U << 4,
+                                  .rows = w->groups.count,
+                                  .cell = group_cell,
+                                  .user = &view};
+        prn_text_table(text, &groups);
+        const size_t most = options->top > 0 ? (size_t)options->top : PRN_HISTORY_ROWS,
+                     shown = view.run_count < most ? view.run_count : most;
+        prn_text_line(text);
+        prn_text_putf(text, PRN_STYLE_TITLE, "Newest runs");
+        if (shown < view.run_count) prn_text_putf(text, PRN_STYLE_DIM, ", %zu of %zu", shown, view.run_count);
+        prn_text_line(text);
+        const prn_table newest = {.columns = run_columns,
+                                  .column_count = sizeof run_columns / sizeof *run_columns,
+                                  .names = 1U << 3 | 1U << 6,
+                                  .rows = shown,
+                                  .cell = run_cell,
+                                  .user = &view};
+        prn_text_table(text, &newest);
+    } else
+        prn_text_wrap(text, PRN_STYLE_DIM, 0,
+                      w->history->count ? "No run of this model." : "No runs yet: --history FILE.db keeps them.");
+    prn_free(runs);
+    return prn_history_text_end(text);
+}
