@@ -6,6 +6,7 @@
 #include "bench/history/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,15 @@ int history_refuse(const options *o)
 
 /* ---- messages ---- */
 
+/* SQLite does not keep the reason why a file cannot be opened, so the file is opened once more. */
+static const char *open_reason(const history_store *s)
+{
+    const int file = open(s->file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) return strerror(errno);
+    close(file);
+    return sqlite3_errmsg(s->db);
+}
+
 /* The reason of the last failure in words that name the remedy. */
 int store_fail(const history_store *s, const char *action)
 {
@@ -77,8 +87,7 @@ int store_fail(const history_store *s, const char *action)
                     : system                            ? strerror(system)
                                                         : sqlite3_errmsg(s->db));
     case SQLITE_CANTOPEN:
-        return fail(s->o, "'%s': cannot open the history: %s", s->file,
-                    system ? strerror(system) : sqlite3_errmsg(s->db));
+        return fail(s->o, "'%s': cannot open the history: %s", s->file, open_reason(s));
     case SQLITE_NOMEM:
         return fail(s->o, "'%s': out of memory", s->file);
     default:

@@ -17,7 +17,7 @@ enum {
     TOP = 84,
     BOTTOM = 334,
     LAYERS_RIGHT = 606,
-    TICK_PIXELS = 105
+    TICK_PIXELS = 130
 };
 
 /* Okabe and Ito's colours, which colour-blind readers can tell apart; readable on white and on the dark theme. */
@@ -80,21 +80,23 @@ static void draw_y(prn_out *out, const prn_axis *y, double right, const prony_me
     prn_svg_text(out, 8, TOP - 12, PRN_ANCHOR_START, 12, PRN_SVG_INK, title);
 }
 
-/* Dates below some runs; the first and the last have one. */
+/* Dates below some runs; the first and the last have one. Within two days the hour counts more than the year. */
 static void draw_x(prn_out *out, const prn_trend *t, const prn_axis *x)
 {
+    const bool long_span = t->points[t->count - 1].run->time_s - t->points[0].run->time_s > 2 * 86400;
     const size_t most = (size_t)((x->to - x->from) / TICK_PIXELS), labels = t->count < most ? t->count : most;
     for (size_t k = 0; k < labels; k++) {
         const size_t i = labels > 1 ? k * (t->count - 1) / (labels - 1) : 0;
         char date[24];
         const double at = prn_axis_at(x, (double)i);
         prn_history_date(t->points[i].run->time_s, date);
+        if (long_span) date[10] = '\0';
         prn_svg_line(out, at, BOTTOM, at, BOTTOM + 4, PRN_SVG_GREY, 1, false);
         prn_svg_text(out, at, BOTTOM + 18,
                      k == 0            ? PRN_ANCHOR_START
                      : k + 1 == labels ? PRN_ANCHOR_END
                                        : PRN_ANCHOR_MIDDLE,
-                     11, PRN_SVG_GREY, date);
+                     11, PRN_SVG_GREY, long_span ? date : date + 5);
     }
     prn_svg_line(out, x->from, BOTTOM, x->to, BOTTOM, PRN_SVG_GREY, 1, false);
     prn_svg_text(out, (x->from + x->to) / 2, BOTTOM + 36, PRN_ANCHOR_MIDDLE, 12, PRN_SVG_INK,
@@ -128,9 +130,10 @@ static void draw_points(prn_out *out, const prn_trend *t, const prn_axis *x, con
         if (isfinite(p->interval[0]) && isfinite(p->interval[1]))
             prn_svg_line(out, at, prn_axis_at(y, fmin(fmax(p->interval[0], y->low), y->high)), at,
                          prn_axis_at(y, fmax(fmin(p->interval[1], y->high), y->low)),
-                         p->counted ? "#9db8dc" : PRN_SVG_FAINT, 1.5, false);
-        prn_svg_circle(out, at, prn_axis_at(y, p->value), radius, p->counted ? PRN_SVG_BLUE : PRN_SVG_GREY,
-                       PRN_SVG_TIP(tip));
+                         p->counted ? "#9db8dc" : PRN_SVG_FAINT, 1, false);
+        /* Busy runs do not stretch the axis: a point beyond it stands at the frame. */
+        prn_svg_circle(out, at, prn_axis_at(y, fmax(y->low, fmin(y->high, p->value))), radius,
+                       p->counted ? PRN_SVG_BLUE : PRN_SVG_GREY, PRN_SVG_TIP(tip));
     }
 }
 
@@ -144,8 +147,9 @@ static void draw_levels(prn_out *out, const prn_trend *t, const prn_axis *x, con
         }
         for (size_t k = i; k < t->count; k++)
             if (t->points[k].counted && t->points[k].piece == t->points[i].piece) last = k;
-        prn_svg_line(out, prn_axis_at(x, (double)i - 0.4), prn_axis_at(y, t->points[i].level),
-                     prn_axis_at(x, (double)last + 0.4), prn_axis_at(y, t->points[last].level), PRN_SVG_ORANGE, 2.5,
+        const double beyond = t->count > 2 ? 0.4 : 0.01;
+        prn_svg_line(out, prn_axis_at(x, (double)i - beyond), prn_axis_at(y, t->points[i].level),
+                     prn_axis_at(x, (double)last + beyond), prn_axis_at(y, t->points[last].level), PRN_SVG_ORANGE, 2.5,
                      false);
         i = last + 1;
     }
@@ -174,11 +178,13 @@ void prn_history_chart(prn_out *out, const prn_trend *t)
     char title[300], note[500];
     prn_axis x = runs_axis(t, RIGHT), y;
     range_begin(&y);
-    for (size_t i = 0; i < t->count; i++) range_take(&y, t->points[i].value);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->points[i].counted || !t->counted) range_take(&y, t->points[i].value);
     range_end(&y, false);
     snprintf(title, sizeof title, "%s of %.200s", t->metric->name, t->group->of->model);
-    snprintf(note, sizeof note, "%.200s; %.120s. %zu runs%s", t->group->of->configuration, t->group->of->machine,
-             t->count, t->counted < t->count ? "; grey ones met a busy machine and do not count" : "");
+    snprintf(note, sizeof note, "%.200s; %.120s. %zu run%s%s", t->group->of->configuration, t->group->of->machine,
+             t->count, t->count == 1 ? "" : "s",
+             t->counted < t->count ? "; grey ones met a busy machine and do not count" : "");
     prn_svg_begin(out, WIDTH, HEIGHT, title, note);
     draw_y(out, &y, RIGHT, t->metric, "");
     draw_x(out, t, &x);

@@ -143,8 +143,8 @@ prony_status prn_history_list_text(const prn_history_writing *w, const prony_wri
     }
     view.runs = runs;
     prn_text_putf(text, PRN_STYLE_TITLE, "%.200s", w->options->name);
-    prn_text_putf(text, PRN_STYLE_DIM, ": %zu run%s in %zu group%s of equal model file, machine and configuration",
-                  w->groups.shown, w->groups.shown == 1 ? "" : "s", w->groups.count, w->groups.count == 1 ? "" : "s");
+    prn_text_putf(text, PRN_STYLE_DIM, ": %zu run%s in %zu group%s", w->groups.shown, w->groups.shown == 1 ? "" : "s",
+                  w->groups.count, w->groups.count == 1 ? "" : "s");
     prn_text_line(text);
     if (w->groups.count) {
         prn_text_line(text);

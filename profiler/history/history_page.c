@@ -14,10 +14,12 @@ enum { PAGE_GROUPS = 24, PAGE_RUNS = 50 };
 /* The page has no script that sets a theme, so it follows the system's. */
 #define PAGE_STYLE                                                                                                     \
     "td.n,th.n{text-align:right!important;font-variant-numeric:tabular-nums}table{width:100%;table-layout:auto}\n"     \
-    "th,td{white-space:normal;max-width:none;overflow-wrap:anywhere;padding:.2rem .5rem}th{text-align:left}\n"         \
-    "td.keep{white-space:nowrap}.scroller{height:auto;max-height:520px}.picture [stroke=\"#9db8dc\"]"                  \
+    "td{white-space:normal;max-width:none;overflow-wrap:break-word}th,td{padding:.2rem .5rem}th{text-align:left}\n"    \
+    "h2{overflow-wrap:anywhere}td.long{overflow-wrap:anywhere;min-width:10rem}td.keep,td.n{white-space:nowrap;"        \
+    "overflow-wrap:normal}.scroller{height:auto;max-height:520px}.picture "                                            \
+    "[stroke=\"#9db8dc\"]"                                                                                             \
     "{stroke:color-mix(in srgb,var(--accent) 45%,var(--panel))}td.bad{color:var(--bad)}td.good{color:var(--good)}\n"   \
-    "@media(max-width:900px){.picture svg{min-width:640px}}\n"                                                         \
+    "@media(max-width:1100px){.picture svg{min-width:640px}.scroller table{min-width:1040px}}\n"                       \
     "@media(prefers-color-scheme:dark){:root{--ground:#0f1319;--panel:#171d26;--ink:#e5e9ef;--soft:#98a3b3;"           \
     "--line:#2a323e;--hover:#202938;--accent:#6ea8ff;--time:#f0a04b;--cold:#28303b;--edge:#566273;--good:#5fcf94;"     \
     "--bad:#ff8a80;--bar:#f0a04b3d;--shadow:none;color-scheme:dark}"                                                   \
@@ -82,7 +84,7 @@ static void put_models(prn_out *out, const prn_history_writing *w, const prn_tre
         const prn_trend *t = g < PAGE_GROUPS ? &latencies[g] : NULL;
         char text[64], hash[16];
         prn_out_text(out, "<tr>");
-        page_cell(out, "", group->of->model);
+        page_cell(out, "long", group->of->model);
         snprintf(hash, sizeof hash, "%.10s", group->of->sha256);
         page_cell(out, "keep", group->differs[0] ? "several" : hash);
         count_cell(out, group->count);
@@ -152,7 +154,7 @@ static void put_trend_changes(prn_out *out, const prn_trend *t)
         char text[64], commits[96];
         const char *class = c->direction > 0 ? "n bad" : c->direction < 0 ? "n good" : "n";
         prn_out_text(out, "<tr>");
-        page_cell(out, "", t->group->of->model);
+        page_cell(out, "long", t->group->of->model);
         page_cell(out, "", t->metric->name);
         snprintf(text, sizeof text, "%s %+.1f %%", c->drift ? "drift" : "step", 100 * (c->ratio - 1));
         page_cell(out, class, text);
@@ -187,7 +189,7 @@ static void page_runs(prn_out *out, const prn_history_writing *w)
             snprintf(commit, sizeof commit, "%.10s", run->commit);
             page_cell(out, "keep", commit);
             page_cell(out, "", run->label);
-            page_cell(out, "", run->model);
+            page_cell(out, "long", run->model);
             page_cell(out, "n", page_value(latency, ns, text, sizeof text));
             page_cell(out, run->load == PRONY_LOAD_BUSY ? "bad" : "",
                       run->load == PRONY_LOAD_BUSY    ? "busy"
@@ -254,9 +256,12 @@ static prony_status make_trends(page_trends *p, const prn_history_writing *w, pr
 
 static prony_status put_pictures(prn_out *out, const page_trends *p, prony_error *error)
 {
-    size_t next = 0;
-    for (size_t g = 0; g < p->latency_count; g++) {
+    for (size_t k = 0; k < 2 * p->latency_count; k++) { /* groups of one run come last */
+        const size_t g = k % p->latency_count;
         const prn_trend *t = &p->latencies[g];
+        size_t next = 0;
+        if ((t->group->count > 1) != (k < p->latency_count)) continue;
+        while (next < p->other_count && p->others[next].group != t->group) next++;
         if (t->count) PRN_TRY(put_picture(out, t, false, error));
         if (t->count && prn_history_has_layers(t)) PRN_TRY(put_picture(out, t, true, error));
         for (; next < p->other_count && p->others[next].group == t->group; next++)

@@ -207,7 +207,7 @@ static prony_status put_trend(prn_text *text, const prn_trend *t, const prony_wr
     }
     const int columns = text->width - 4 < SPARK_COLUMNS ? text->width - 4 : SPARK_COLUMNS;
     put_group_heading(text, t);
-    prn_text_putf(text, PRN_STYLE_PLAIN, "  %zu runs from %s to %s", t->count,
+    prn_text_putf(text, PRN_STYLE_PLAIN, "  %zu run%s from %s to %s", t->count, t->count == 1 ? "" : "s",
                   value_text(t->metric, least, low, sizeof low), value_text(t->metric, most, high, sizeof high));
     if (t->counted < t->count) prn_text_putf(text, PRN_STYLE_WARN, ", %zu busy, not counted", t->count - t->counted);
     prn_text_line(text);

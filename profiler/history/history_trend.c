@@ -194,6 +194,7 @@ static prony_status find_layers(prn_trend_change *c, const prn_trend *t, size_t 
     const size_t before_count = runs_with_layers(t, begin, middle, !c->drift, before),
                  after_count = runs_with_layers(t, middle, end, c->drift, after);
     double all = 0;
+    if (t->metric->scale != PRONY_SCALE_TIME) return PRONY_OK;
     c->layers_known = before_count && after_count;
     for (int pass = 0; c->layers_known && pass < 2; pass++)
         for (size_t l = 0; l < after[0]->layer_count; l++) {
@@ -283,7 +284,6 @@ static void settled_level(const trend_series *s, size_t begin, size_t count, dou
 static void judge_newest(prn_trend *t, const trend_series *s)
 {
     const prn_trend_point *newest = &t->points[t->count - 1];
-    t->expected = t->bounds[0] = t->bounds[1] = NAN;
     t->outcome = newest->counted ? PRN_TREND_FEW : PRN_TREND_BUSY;
     if (!newest->counted) return;
     size_t k = t->piece_count - 1;
@@ -315,12 +315,22 @@ static void judge_newest(prn_trend *t, const trend_series *s)
         t->outcome = PRN_TREND_BETTER;
 }
 
+/* The general score of a run whose top-1 accuracy is that score: one of the two is enough, unless it was asked for. */
+static bool repeats_accuracy(const prn_trend *t)
+{
+    if (t->count == 0 || strcmp(t->metric->key, "evaluation") != 0) return false;
+    const prn_trend_point *newest = &t->points[t->count - 1];
+    const prony_history_value *top1 = value_of(newest->run, "top1_accuracy");
+    return top1 && !(fabs(top1->value - newest->value) > 0);
+}
+
 prony_status prn_trend_make(prn_trend *t, const prony_history *history, const prn_history_group *group,
                             const prony_metric *metric, const prony_history_options *options, prony_error *error)
 {
     trend_series series = {0};
-    *t = (prn_trend){.group = group, .metric = metric};
+    *t = (prn_trend){.group = group, .metric = metric, .expected = NAN, .bounds = {NAN, NAN}};
     prony_status status = collect_points(t, history, options, error);
+    if (status == PRONY_OK && !options->metrics && repeats_accuracy(t)) t->count = t->counted = 0;
     if (status == PRONY_OK && t->counted && !series_make(&series, t, options->noise)) status = prn_no_memory(error);
     if (status == PRONY_OK && t->counted)
         status = prn_level_pieces(t->pieces, &t->piece_count, series.x, series.count, error);

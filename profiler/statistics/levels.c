@@ -13,33 +13,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVEL_PERMUTATIONS = 999, LEVEL_SEED = 20140101 };
+enum {
+    LEVEL_PERMUTATIONS = 499,
+    LEVEL_SEED = 20140101,
+    LEVEL_BOUNDED = 1000, /* longest piece that is searched for hidden levels: memory is quadratic */
+};
+#define PLAIN_RATE 0.03 /* of PRN_LEVEL_FALSE_ALARMS */
 
 /* ---- E-divisive ---- */
 
-/* The split of `count` values with the largest energy statistic m n / (m + n) * (2 E|X - Y| - E|X - X'| - E|Y - Y'|), both
- * sides with at least PRN_LEVEL_FEWEST values; its statistic goes to *at_split. `sum_left[i]`, set here, is the sum of
- * |x_i - x_j| over j < i. */
-static double best_split(const double *x, size_t count, double *sum_left, size_t *at_split)
+/* The energy statistic m n / (m + n) * (2 E|X - Y| - E|X - X'| - E|Y - Y'|) of m values beside n, by sums of distances
+ * across both sides and within each. */
+static double energy(double m, double n, double across, double left, double right)
+{
+    return m * n / (m + n) * (2 * across / (m * n) - 2 * left / (m * (m - 1)) - 2 * right / (n * (n - 1)));
+}
+
+/* The split of `count` values with the largest statistic, both sides with at least PRN_LEVEL_FEWEST values. `room` holds
+ * `count` values. */
+static double best_split(const double *x, size_t count, double *room, size_t *at_split)
 {
     double all = 0, left = 0, right, best = -INFINITY;
     for (size_t i = 0; i < count; i++) {
         double sum = 0;
         for (size_t j = 0; j < i; j++) sum += fabs(x[i] - x[j]);
-        sum_left[i] = sum;
+        room[i] = sum;
         all += sum;
     }
     right = all;
     for (size_t i = 0; i + PRN_LEVEL_FEWEST < count; i++) {
         double sum_right = 0;
-        const double m = (double)(i + 1), n = (double)(count - i - 1);
         for (size_t j = i + 1; j < count; j++) sum_right += fabs(x[i] - x[j]);
-        left += sum_left[i];
+        left += room[i];
         right -= sum_right;
         if (i + 1 < PRN_LEVEL_FEWEST) continue;
-        const double across = (all - left - right) / (m * n), within_left = 2 * left / (m * (m - 1)),
-                     within_right = 2 * right / (n * (n - 1));
-        const double statistic = m * n / (m + n) * (2 * across - within_left - within_right);
+        const double statistic = energy((double)(i + 1), (double)(count - i - 1), all - left - right, left, right);
         if (statistic > best) {
             best = statistic;
             *at_split = i + 1;
@@ -47,6 +55,41 @@ static double best_split(const double *x, size_t count, double *sum_left, size_t
     }
     return best;
 }
+
+/* The same where the right side may end anywhere: finds a level that a later one hides, such as a regression that was
+ * mended. `room` holds count * count values: row j has the sums of |x_j - x_a| over a < i, for each i <= j. */
+static double best_bounded_split(const double *x, size_t count, double *room, size_t *at_split)
+{
+    double best = -INFINITY, left = 0;
+    for (size_t j = 0; j < count; j++) {
+        double sum = 0, *row = room + j * count;
+        for (size_t i = 0; i < j; i++) {
+            row[i] = sum;
+            sum += fabs(x[j] - x[i]);
+        }
+        row[j] = sum;
+    }
+    for (size_t split = 1; split + PRN_LEVEL_FEWEST <= count; split++) {
+        double across = 0, right = 0;
+        left += room[(split - 1) * count + split - 1];
+        if (split < PRN_LEVEL_FEWEST) continue;
+        for (size_t j = split; j < count; j++) {
+            const double *row = room + j * count;
+            const size_t n = j + 1 - split;
+            across += row[split];
+            right += row[j] - row[split];
+            if (n < PRN_LEVEL_FEWEST) continue;
+            const double statistic = energy((double)split, (double)n, across, left, right);
+            if (statistic > best) {
+                best = statistic;
+                *at_split = split;
+            }
+        }
+    }
+    return best;
+}
+
+typedef double level_statistic(const double *x, size_t count, double *room, size_t *at_split);
 
 typedef struct level_search {
     const double *values;
@@ -56,12 +99,15 @@ typedef struct level_search {
     uint64_t random;
 } level_search;
 
-/* True if fewer permutations of the piece than the false-alarm rate allows reach its statistic. Ends as soon as the answer
- * is certain. */
-static bool split_is_significant(level_search *s, const double *x, size_t count, double statistic)
+/* True if fewer permutations of the piece than `rate` allows reach its best statistic. Ends as soon as the answer is
+ * certain. */
+static bool split_is_significant(level_search *s, level_statistic *best, double rate, const double *x, size_t count,
+                                 size_t *split)
 {
-    const size_t allowed = (size_t)(PRN_LEVEL_FALSE_ALARMS * (LEVEL_PERMUTATIONS + 1)) - 1;
+    const size_t allowed = (size_t)(rate * (LEVEL_PERMUTATIONS + 1) + 0.5) - 1;
     size_t reached = 0, ignored;
+    const double statistic = best(x, count, s->room, split);
+    if (!(statistic > 0)) return false;
     memcpy(s->shuffled, x, count * sizeof *x);
     for (int p = 0; p < LEVEL_PERMUTATIONS; p++) {
         for (size_t i = count - 1; i > 0; i--) {
@@ -71,20 +117,24 @@ static bool split_is_significant(level_search *s, const double *x, size_t count,
             s->shuffled[j] = kept;
         }
         /* Ties, as of exact metrics, must count as reached in spite of rounding. */
-        reached += best_split(s->shuffled, count, s->room, &ignored) >= statistic * (1 - 1e-9);
+        reached += best(s->shuffled, count, s->room, &ignored) >= statistic * (1 - 1e-9);
         if (reached > allowed) return false;
     }
     return true;
 }
 
-/* Adds the changes of [begin, end), in ascending order. */
+/* Adds the changes of [begin, end), in ascending order. The plain split is tested first, as it finds a young change
+ * soonest; the bounded one has the rest of the false-alarm rate. */
 static void split_levels(level_search *s, size_t begin, size_t end, int depth)
 {
     size_t split = 0;
     const size_t count = end - begin;
+    const double *x = s->values + begin;
     if (count < 2 * PRN_LEVEL_FEWEST || depth == 0 || s->found == s->capacity) return;
-    const double statistic = best_split(s->values + begin, count, s->room, &split);
-    if (!(statistic > 0) || !split_is_significant(s, s->values + begin, count, statistic)) return;
+    if (!split_is_significant(s, best_split, PLAIN_RATE, x, count, &split) &&
+        (count > LEVEL_BOUNDED ||
+         !split_is_significant(s, best_bounded_split, PRN_LEVEL_FALSE_ALARMS - PLAIN_RATE, x, count, &split)))
+        return;
     split_levels(s, begin, begin + split, depth - 1);
     if (s->found < s->capacity) s->at[s->found++] = begin + split;
     split_levels(s, begin + split, end, depth - 1);
@@ -94,12 +144,13 @@ prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const
                                prony_error *error)
 {
     level_search s = {.values = values, .at = at, .capacity = capacity, .random = LEVEL_SEED};
+    const size_t bounded = count < LEVEL_BOUNDED ? count : LEVEL_BOUNDED;
     *found = 0;
     if (count < 2 * PRN_LEVEL_FEWEST) return PRONY_OK;
     s.shuffled = prn_calloc(count, sizeof *s.shuffled);
-    s.room = prn_calloc(count, sizeof *s.room);
+    s.room = prn_calloc(bounded * bounded > count ? bounded * bounded : count, sizeof *s.room);
     const prony_status status = s.shuffled && s.room ? PRONY_OK : prn_no_memory(error);
-    if (status == PRONY_OK) split_levels(&s, 0, count, 12);
+    if (status == PRONY_OK) split_levels(&s, 0, count, 32);
     *found = s.found;
     prn_free(s.shuffled);
     prn_free(s.room);

@@ -54,7 +54,7 @@ PRN_MUST_USE prony_status prn_change_points(size_t *at, size_t capacity, size_t 
 /* Values of the shortest piece: fewer are outliers. */
 enum { PRN_LEVEL_FEWEST = 3 };
 /* Lasting changes of level, ascending: indices of the first value of each new level (E-divisive). At most `capacity`;
- * *found is their number. Quadratic, times 999 permutations: for some hundred values. */
+ * *found is their number. Quadratic, times 499 permutations: for some hundred values. */
 PRN_MUST_USE prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const double *values,
                                             size_t count, prony_error *error);
 
