@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +65,14 @@ static const char *open_reason(const history_store *s)
     return sqlite3_errmsg(s->db);
 }
 
+/* SQLite loses the reason of a failed write to its log. */
+static bool hits_file_limit(const history_store *s)
+{
+    struct rlimit limit;
+    return sqlite3_extended_errcode(s->db) == SQLITE_IOERR_WRITE && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+           limit.rlim_cur != RLIM_INFINITY;
+}
+
 /* The reason of the last failure in words that name the remedy. */
 int store_fail(const history_store *s, const char *action)
 {
@@ -83,9 +92,9 @@ int store_fail(const history_store *s, const char *action)
                     BUSY_MS / 1000);
     case SQLITE_IOERR:
         return fail(s->o, "'%s': cannot %s: %s", s->file, action,
-                    system == EFBIG || system == EDQUOT ? "the file may not grow (limit or quota)"
-                    : system                            ? strerror(system)
-                                                        : sqlite3_errmsg(s->db));
+                    system == EFBIG || system == EDQUOT || hits_file_limit(s) ? "the file may not grow (limit or quota)"
+                    : system                                                  ? strerror(system)
+                                                                              : sqlite3_errmsg(s->db));
     case SQLITE_CANTOPEN:
         return fail(s->o, "'%s': cannot open the history: %s", s->file, open_reason(s));
     case SQLITE_NOMEM:

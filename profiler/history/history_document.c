@@ -257,7 +257,7 @@ static prony_status add_report(reading *r, const char *schema, const prn_json_va
     const bool evaluated = report->evaluation_count > 0, stamped = prn_report_stamped(report);
     const prn_json_value *config = prn_json_get_object(&r->reader, from, "config", false);
     char kind[80];
-    snprintf(kind, sizeof kind, "%s", stamped ? "profile" : evaluated ? "eval" : "bench");
+    snprintf(kind, sizeof kind, "%s%s", stamped ? "profile" : "bench", evaluated ? " of labelled data" : "");
     if (report->has_generation)
         snprintf(kind, sizeof kind, "generate %lld after %lld", (long long)report->generation.new_tokens,
                  (long long)report->generation.prompt_tokens);

@@ -1,0 +1,384 @@
+/* Histories of runs: groups are not mixed, busy runs do not count, verdicts on the newest run, changes with commits and
+ * layers, the texts within 80 columns, the dashboard with many runs, one and none, refused memory. */
+#include "failure_trace.h"
+#include "tests/support/text_sink.h"
+
+#include "profiler/statistics/statistics.h"
+#include "prony_history.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LAYERS = 3, DAY = 86400 };
+
+static prony_history *history_new(void)
+{
+    prony_history *h = NULL;
+    assert_int_equal(prony_history_create(&h, NULL), PRONY_OK);
+    return h;
+}
+
+/* The description that tests vary. */
+static prony_history_run plain_run(size_t number)
+{
+    return (prony_history_run){.time_s = 1700000000 + (int64_t)number * DAY / 12,
+                               .document = "prony.report/1",
+                               .model = "resnet50.onnx",
+                               .sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+                               .machine = "host: processor, 8 of 8 processors",
+                               .fingerprint = "f00d",
+                               .configuration = "profile, 2 threads, batch 1, fp32",
+                               .commit = "",
+                               .label = "",
+                               .prony = "0.1.0",
+                               .load = PRONY_LOAD_QUIET,
+                               .others_share = -1};
+}
+
+/* Adds the run with a latency in ms, throughput, and layers of which the second has `second_ms`. */
+static void add_times(prony_history *h, const prony_history_run *run, double ms, double second_ms)
+{
+    prony_history_run own = *run;
+    const prony_history_value values[] = {{"latency", ms * 1e6, {ms * 0.99e6, ms * 1.01e6}},
+                                          {"throughput", 1e3 / ms, {NAN, NAN}},
+                                          {"session_memory", 1 << 20, {NAN, NAN}}};
+    const prony_history_layer layers[LAYERS] = {
+        {"conv1", "Conv", 2e6}, {"conv2", "Conv", second_ms * 1e6}, {"fc", "Gemm", 1e6}};
+    own.values = values;
+    own.value_count = sizeof values / sizeof *values;
+    own.layers = layers;
+    own.layer_count = LAYERS;
+    assert_int_equal(prony_history_add(h, &own, NULL), PRONY_OK);
+}
+
+/* `count` runs around 10 ms with 1 % noise; run i is slower by `slower(i)`. */
+static prony_history *series(size_t count, double (*slower)(size_t run), uint64_t seed)
+{
+    prony_history *h = history_new();
+    char commit[48];
+    for (size_t i = 0; i < count; i++) {
+        prony_history_run run = plain_run(i);
+        const double level = slower ? slower(i) : 0, noise = 1 + 0.01 * prn_random_normal(&seed);
+        snprintf(commit, sizeof commit, "%040zx", 0xabc000 + i);
+        run.commit = commit;
+        add_times(h, &run, 10 * (1 + level) * noise, 5 * noise + 10 * level);
+    }
+    return h;
+}
+
+static double late_step(size_t run)
+{
+    return run >= 40 ? 0.06 : 0;
+}
+
+static double steady_drift(size_t run)
+{
+    return 0.12 * (double)run / 60;
+}
+
+static prony_history_verdict check(const prony_history *h, const prony_history_options *options)
+{
+    prony_history_verdict verdict;
+    assert_int_equal(prony_history_check(&verdict, h, options, NULL), PRONY_OK);
+    return verdict;
+}
+
+static char *written(const prony_history *h, prony_history_view view, const prony_history_options *options,
+                     prony_format format)
+{
+    sink s = {0};
+    prony_error error = {0};
+    if (prony_history_write(h, view, options, format, NULL, sink_write, &s, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
+    assert_non_null(s.text);
+    return s.text;
+}
+
+static prony_history_options latency_alone(void)
+{
+    prony_history_options o = PRONY_HISTORY_OPTIONS_INIT;
+    o.metrics = "latency";
+    return o;
+}
+
+/* ---- groups ---- */
+
+static void test_groups_are_not_mixed(void **state)
+{
+    (void)state;
+    prony_history *h = history_new();
+    for (size_t i = 0; i < 40; i++) {
+        prony_history_run run = plain_run(i);
+        if (i % 4 == 1) run.fingerprint = "beef";
+        if (i % 4 == 2) run.sha256 = "ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+        if (i % 4 == 3) run.configuration = "bench, 4 threads, batch 1, fp32";
+        add_times(h, &run, i % 4 == 0 ? 10 : 20 + (double)(i % 4), 5);
+    }
+    char *text = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_TEXT);
+    assert_non_null(strstr(text, "40 runs in 4 groups"));
+    prn_free(text);
+    prony_history_options o = latency_alone();
+    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
+    assert_null(strstr(text, "\"step\"")); /* mixed, the levels would make steps */
+    prn_free(text);
+    o.across = PRONY_ACROSS_MODEL_FILE | PRONY_ACROSS_MACHINE | PRONY_ACROSS_CONFIGURATION;
+    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    assert_non_null(strstr(text, "joined runs of several model files"));
+    assert_non_null(strstr(text, "joined runs of several machines"));
+    assert_non_null(strstr(text, "joined runs of several configurations"));
+    prn_free(text);
+    o.model = "ffff45"; /* the beginning of a hash */
+    text = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_TEXT);
+    assert_non_null(strstr(text, "10 runs in 1 group"));
+    prn_free(text);
+    o.metrics = "latency,nonsense";
+    sink s = {0};
+    assert_int_equal(prony_history_write(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT, NULL, sink_write, &s, NULL),
+                     PRONY_INVALID_ARGUMENT);
+    prn_free(s.text);
+    prony_history_release(h);
+}
+
+/* ---- verdicts ---- */
+
+static void test_verdicts(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(30, NULL, 1);
+    assert_int_equal(check(h, &o).checked, 1);
+    assert_int_equal(check(h, &o).regressions, 0);
+    prony_history_run next = plain_run(31);
+    add_times(h, &next, 10.8, 5); /* the newest run alone */
+    assert_int_equal(check(h, &o).regressions, 1);
+    next = plain_run(32);
+    next.load = PRONY_LOAD_BUSY;
+    add_times(h, &next, 15, 5);
+    assert_int_equal(check(h, &o).regressions, 0); /* busy runs never count */
+    assert_int_equal(check(h, &o).undecided, 1);
+    o.ignore_load = true;
+    assert_int_equal(check(h, &o).regressions, 1);
+    o.ignore_load = false;
+    next = plain_run(33);
+    add_times(h, &next, 8, 5);
+    assert_int_equal(check(h, &o).regressions + check(h, &o).undecided, 0); /* better */
+    o.metrics = NULL;
+    next = plain_run(34);
+    add_times(h, &next, 11, 5);
+    assert_int_equal(check(h, &o).regressions, 2); /* throughput as well */
+    prony_history_release(h);
+
+    o = latency_alone();
+    h = series(5, NULL, 1);
+    assert_int_equal(check(h, &o).undecided, 1); /* too few runs */
+    prony_history_release(h);
+}
+
+/* A change becomes the level with five runs before the newest one; until then the old level is the measure. */
+static void test_young_changes_stay_regressions(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    for (size_t after = 1; after <= 8; after++) {
+        prony_history *h = series(40 + after, late_step, 2);
+        SCENARIO((int)after);
+        assert_int_equal(check(h, &o).regressions, after < 6);
+        prony_history_release(h);
+    }
+}
+
+/* ---- changes ---- */
+
+static void test_a_step_names_commits_and_layers(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(60, late_step, 3);
+    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    assert_non_null(strstr(text, "worse, step +"));
+    assert_non_null(strstr(text, "at run 41"));
+    assert_null(strstr(text, "drift"));
+    assert_non_null(strstr(text, "conv2 (Conv)"));
+    assert_null(strstr(text, "conv1 (Conv)"));
+    prn_free(text);
+    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
+    assert_non_null(strstr(text, "\"commit_before\": \"0000000000000000000000000000000000abc027\""));
+    assert_non_null(strstr(text, "\"commit_after\": \"0000000000000000000000000000000000abc028\""));
+    prn_free(text);
+    prony_history_release(h);
+}
+
+static void test_a_drift_is_a_drift(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(60, steady_drift, 4);
+    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    assert_non_null(strstr(text, "worse, drift +"));
+    assert_null(strstr(text, "step"));
+    assert_non_null(strstr(text, "days)"));
+    prn_free(text);
+    assert_int_equal(check(h, &o).regressions, 1); /* no single run shows it */
+    prony_history_release(h);
+}
+
+static void test_busy_runs_make_no_change(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(30, NULL, 5);
+    for (size_t i = 30; i < 40; i++) {
+        prony_history_run run = plain_run(i);
+        run.load = PRONY_LOAD_BUSY;
+        add_times(h, &run, 14, 5);
+    }
+    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    assert_non_null(strstr(text, "10 busy, not counted"));
+    assert_non_null(strstr(text, "no change of level"));
+    prn_free(text);
+    prony_history_release(h);
+}
+
+/* ---- writers ---- */
+
+static void lines_fit(const char *text, int columns)
+{
+    for (const char *line = text; *line;) {
+        const size_t bytes = strcspn(line, "\n");
+        int width = 0;
+        for (size_t i = 0; i < bytes; i++) width += (line[i] & 0xc0) != 0x80;
+        if (width > columns) fail_msg("%d columns: %.*s", width, (int)bytes, line);
+        line += bytes + (line[bytes] == '\n');
+    }
+    assert_null(strchr(text, '\x1b'));
+}
+
+static void test_texts_fit_80_columns(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(60, late_step, 6);
+    for (size_t i = 60; i < 64; i++) {
+        prony_history_run run = plain_run(i);
+        run.model = "a_model_with_a_very_long_name_of_a_transformer_decoder_block_v2_opset17_simplified.onnx";
+        run.label = "a label that is longer than a column of a table has room for";
+        run.commit = "0123456789abcdef0123456789abcdef01234567";
+        add_times(h, &run, 10, 5);
+    }
+    for (int view = PRONY_HISTORY_LIST; view <= PRONY_HISTORY_CHECK; view++) {
+        SCENARIO(view);
+        char *text = written(h, (prony_history_view)view, &o, PRONY_FORMAT_TEXT);
+        lines_fit(text, 80);
+        prn_free(text);
+    }
+    prony_history_release(h);
+}
+
+static size_t occurrences(const char *text, const char *word)
+{
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) count++;
+    return count;
+}
+
+static void test_dashboard(void **state)
+{
+    (void)state;
+    prony_history *h = history_new();
+    char *page = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
+    assert_non_null(strstr(page, "No runs yet"));
+    assert_int_equal(occurrences(page, "<svg"), 0);
+    prn_free(page);
+    prony_history_run run = plain_run(0);
+    run.model = "<script>alert(1)</script>";
+    add_times(h, &run, 10, 5);
+    page = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
+    assert_null(strstr(page, "<script"));
+    assert_int_equal(occurrences(page, "<svg"), 2); /* latency and layers */
+    assert_null(strstr(page, "nan"));
+    prn_free(page);
+    prony_history_release(h);
+
+    h = series(60, late_step, 7);
+    page = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
+    assert_non_null(strstr(page, "1 change of level"));
+    assert_non_null(strstr(page, "conv2: "));
+    assert_int_equal(occurrences(page, "http"), occurrences(page, "xmlns=")); /* SVG's name: nothing is loaded */
+    prn_free(page);
+    sink s = {0};
+    assert_int_equal(prony_history_write(h, PRONY_HISTORY_CHECK, NULL, PRONY_FORMAT_HTML, NULL, sink_write, &s, NULL),
+                     PRONY_INVALID_ARGUMENT);
+    prony_history_release(h);
+}
+
+static void test_documents_that_are_no_runs(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "",
+        "[]",
+        "{",
+        "{}",
+        "{\"schema\": \"prony.check/1\"}",
+        "{\"schema\": \"prony.report/1\"}",
+        "{\"schema\": \"prony.matrix/1\", \"reports\": []}",
+        "{\"schema\": \"prony.matrix/1\", \"reports\": [1, {}]}",
+        "{\"schema\": \"prony.load/1\", \"report\": {}, \"result\": {}, \"config\": {}}",
+        "{\"schema\": \"prony.study/1\", \"manifest\": {}, \"plan\": {\"configurations\": []}, \"results\": [{}]}"};
+    prony_history *h = history_new();
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        prony_error error = {0};
+        SCENARIO((int)i);
+        assert_int_not_equal(prony_history_add_document(h, "file.json", texts[i], strlen(texts[i]), &error), PRONY_OK);
+        assert_non_null(strstr(error.message, "file.json"));
+        assert_int_equal(prony_history_count(h), 0);
+    }
+    prony_history_release(h);
+}
+
+/* ---- memory ---- */
+
+static void test_refused_memory(void **state)
+{
+    (void)state;
+    prony_history *h = series(14, NULL, 8);
+    static const struct {
+        prony_history_view view;
+        prony_format format;
+    } all[] = {{PRONY_HISTORY_LIST, PRONY_FORMAT_TEXT},  {PRONY_HISTORY_LIST, PRONY_FORMAT_JSON},
+               {PRONY_HISTORY_LIST, PRONY_FORMAT_HTML},  {PRONY_HISTORY_TREND, PRONY_FORMAT_TEXT},
+               {PRONY_HISTORY_TREND, PRONY_FORMAT_JSON}, {PRONY_HISTORY_CHECK, PRONY_FORMAT_TEXT},
+               {PRONY_HISTORY_CHECK, PRONY_FORMAT_JSON}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        for (uint64_t n = 1;; n++) {
+            sink s = {0};
+            assert_true(PRN_GROW(s.text, s.capacity, 1 << 20)); /* so that only the library's allocations fail */
+            prn_alloc_fail_at(n);
+            const prony_status status =
+                prony_history_write(h, all[i].view, NULL, all[i].format, NULL, sink_write, &s, NULL);
+            const bool failed = prn_alloc_failed();
+            prn_alloc_fail_at(0);
+            prn_free(s.text);
+            if (status != PRONY_OK) assert_int_equal(status, PRONY_OUT_OF_MEMORY);
+            if (!failed) break;
+        }
+    prony_history_release(h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_groups_are_not_mixed),
+        cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_young_changes_stay_regressions),
+        cmocka_unit_test(test_a_step_names_commits_and_layers),
+        cmocka_unit_test(test_a_drift_is_a_drift),
+        cmocka_unit_test(test_busy_runs_make_no_change),
+        cmocka_unit_test(test_texts_fit_80_columns),
+        cmocka_unit_test(test_dashboard),
+        cmocka_unit_test(test_documents_that_are_no_runs),
+        cmocka_unit_test(test_refused_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
