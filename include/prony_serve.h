@@ -68,6 +68,15 @@ typedef void (*prony_batch_done)(void *user, const prony_batch_result *result);
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit(prony_batcher *batcher, const prony_value *const *inputs,
                                                            size_t count, prony_batch_done done, void *user,
                                                            prony_error *error);
+/* As prony_batcher_submit, with a deadline on prony_now_ns's clock (0: none). A request whose run has not begun by then
+ * ends with PRONY_CANCELLED and does not run. A deadline never delays a request; it shortens a wait for others to half
+ * of the time that is left. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit_until(prony_batcher *batcher,
+                                                                 const prony_value *const *inputs, size_t count,
+                                                                 int64_t deadline_ns, prony_batch_done done, void *user,
+                                                                 prony_error *error);
+/* Requests that wait now. Thread-safe. */
+PRONY_API size_t prony_batcher_waiting(prony_batcher *batcher);
 /* Submits and waits. outputs[i] of `output_count` (the model's) are copies that the caller releases; on failure all are
  * NULL. Thread-safe. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_run(prony_batcher *batcher, const prony_value *const *inputs,
@@ -85,6 +94,48 @@ typedef struct prony_batch_trial {
 } prony_batch_trial;
 /* Result of the runs that prony_batcher_create made. Thread-safe. */
 PRONY_API prony_batch_trial prony_batcher_trial(const prony_batcher *batcher);
+
+/* ---- simulation of a batcher ---- */
+
+/* Measured times of runs of `batch` requests; a simulated run draws one of them. */
+typedef struct prony_service_times {
+    int64_t batch;
+    const int64_t *samples_ns;
+    size_t count; /* at least 1 */
+} prony_service_times;
+
+/* A load on a batcher. The first four fields mean the same as in prony_batcher_options. */
+typedef struct prony_batch_load {
+    size_t struct_size;
+    int sessions;
+    int64_t max_batch, max_wait_ns;
+    size_t max_queue;
+    const prony_service_times *times; /* one row for each size of a run (prony_batch_run_sizes) */
+    size_t times_count;
+    int64_t dispatch_ns; /* from a request's submission to the start of its run, if a session is idle */
+    double rate;         /* arrivals per second, of a Poisson process */
+    uint64_t requests;   /* 0: 100000 */
+    uint64_t seed;
+    double percentile;     /* 0: 0.99 */
+    int64_t give_up_queue; /* the simulation ends early if so many requests wait; 0: never */
+} prony_batch_load;
+#define PRONY_BATCH_LOAD_INIT PRONY_INIT(prony_batch_load)
+
+/* Latencies count from a request's arrival to the end of its run. */
+typedef struct prony_batch_forecast {
+    uint64_t served, refused; /* refused: the queue was full */
+    bool gave_up;             /* give_up_queue was reached: the load is beyond what the sessions can serve */
+    int64_t median_ns, quantile_ns, max_ns;
+    double mean_batch;  /* requests per run */
+    double utilisation; /* share of the sessions' time inside runs */
+    size_t longest_queue;
+} prony_batch_forecast;
+
+/* Discrete-event simulation of a batcher under this load, by the batcher's own rules; all requests can be combined. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_simulate(prony_batch_forecast *out, const prony_batch_load *load,
+                                                             prony_error *error);
+/* The numbers of requests that runs take with this max_batch, ascending; returns how many, at most 4. */
+PRONY_API int prony_batch_run_sizes(int64_t max_batch, int64_t sizes[4]);
 
 /* ---- watching a service ---- */
 
@@ -128,6 +179,10 @@ typedef struct prony_monitor_options {
  * `no_profile` says; other runs are not stamped. Callbacks are called by the running thread and may not use the session
  * but for its outputs. NULL ends it. Not for use together with prony_session_profile (PRONY_INVALID_ARGUMENT). */
 PRONY_API PRONY_MUST_USE prony_status prony_session_monitor(prony_session *session,
+                                                            const prony_monitor_options *options, prony_error *error);
+/* As above for every session of a batcher; callbacks come from the batcher's threads, several at once. Not while a
+ * request waits or runs: call it before the first one. */
+PRONY_API PRONY_MUST_USE prony_status prony_batcher_monitor(prony_batcher *batcher,
                                                             const prony_monitor_options *options, prony_error *error);
 
 #ifdef __cplusplus

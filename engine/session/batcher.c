@@ -9,12 +9,9 @@
 #include "loaders/tensors/tensor_file.h"
 
 #include <errno.h>
-#include <math.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
-
-enum { MOST_SESSIONS = 1024, MOST_BATCH = 65536, DEFAULT_QUEUE = 65536 };
 
 typedef struct worker {
     prony_batcher *batcher;
@@ -37,27 +34,14 @@ struct prony_batcher {
     prony_batch_trial trial;
 
     pthread_mutex_t lock;
-    pthread_cond_t work;        /* requests without a collector; or the end */
-    pthread_cond_t window;      /* of the collector: the queue has grown to a full batch; or the end */
-    pthread_cond_t ready;       /* a worker has made its first runs */
-    prn_request *first, **last; /* the queue, oldest first */
-    size_t queued;
+    pthread_cond_t work;          /* requests without a collector; or the end */
+    pthread_cond_t window;        /* of the collector: the queue has grown to a full batch; or the end */
+    pthread_cond_t ready;         /* a worker has made its first runs */
+    prn_request *first, **last;   /* the queue, oldest first */
+    size_t queued, with_deadline; /* with_deadline: those of the queue */
     int ready_count;
     bool collecting, closed;
 };
-
-int prn_batch_sizes(int64_t sizes[PRN_BATCH_SIZES], int64_t max)
-{
-    int count = 0;
-    double steps = log2((double)(max > 1 ? max : 1)) / (PRN_BATCH_SIZES - 1);
-    sizes[count++] = 1;
-    for (int i = 1; i < PRN_BATCH_SIZES - 1; i++) {
-        int64_t size = INT64_C(1) << llround(steps * i);
-        if (size > sizes[count - 1] && size < max) sizes[count++] = size;
-    }
-    if (max > 1) sizes[count++] = max;
-    return count;
-}
 
 /* ---- the queue, under its lock ---- */
 
@@ -69,10 +53,7 @@ static int64_t next_size(const prony_batcher *b)
         if (alike > 0 && !prn_requests_alike(b->first, r, b->input_count)) break;
         alike++;
     }
-    int64_t size = 1;
-    for (int i = 0; i < b->size_count; i++)
-        if (b->sizes[i] <= alike) size = b->sizes[i];
-    return size;
+    return prn_batch_next_size(b->sizes, b->size_count, alike);
 }
 
 static prn_request *batcher_take(prony_batcher *b, int64_t count)
@@ -83,22 +64,46 @@ static prn_request *batcher_take(prony_batcher *b, int64_t count)
     end->next = NULL;
     if (!b->first) b->last = &b->first;
     b->queued -= (size_t)count;
+    for (const prn_request *r = taken; r; r = r->next) b->with_deadline -= r->deadline_ns != 0;
     return taken;
 }
 
-/* Waits for a full batch, or for the end of the oldest request's window. A window beyond the clock's range has no
- * end. */
+/* Takes the requests whose deadline has passed out of the queue. */
+static prn_request *take_expired(prony_batcher *b)
+{
+    prn_request *expired = NULL, **end = &expired;
+    if (!b->with_deadline) return NULL;
+    int64_t now = prn_now_ns();
+    for (prn_request **at = &b->first; *at;) {
+        prn_request *r = *at;
+        if (!r->deadline_ns || r->deadline_ns > now) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        if (!*at) b->last = at;
+        r->next = NULL;
+        *end = r;
+        end = &r->next;
+        b->queued--;
+        b->with_deadline--;
+    }
+    return expired;
+}
+
+/* Waits for a full batch, or for the end of the oldest request's window. */
 static void await_window(prony_batcher *b)
 {
-    int64_t max = b->sizes[b->size_count - 1], end_ns;
-    if (__builtin_add_overflow(b->first->submitted_ns, b->options.max_wait_ns, &end_ns)) end_ns = INT64_MAX;
+    int64_t max = b->sizes[b->size_count - 1];
+    int64_t end_ns = prn_batch_window_end(b->first->submitted_ns, b->options.max_wait_ns, b->first->deadline_ns);
     struct timespec end = {end_ns / 1000000000, end_ns % 1000000000};
     while (!b->closed && (int64_t)b->queued < max && prn_now_ns() < end_ns)
         if (pthread_cond_timedwait(&b->window, &b->lock, &end) == ETIMEDOUT) return;
 }
 
-/* The next requests for the calling worker; NULL: the batcher ends. */
-static prn_request *batcher_collect(prony_batcher *b, int64_t *count)
+/* The next requests for the calling worker, and in *expired those whose deadline has passed; both NULL: the batcher
+ * ends, or another worker took them. */
+static prn_request *batcher_collect(prony_batcher *b, int64_t *count, prn_request **expired)
 {
     pthread_mutex_lock(&b->lock);
     while (b->collecting || (!b->first && !b->closed)) pthread_cond_wait(&b->work, &b->lock);
@@ -107,6 +112,7 @@ static prn_request *batcher_collect(prony_batcher *b, int64_t *count)
         b->collecting = true;
         if (b->options.max_wait_ns > 0) await_window(b);
         b->collecting = false;
+        *expired = take_expired(b);
         *count = b->first ? next_size(b) : 0;
         if (*count) taken = batcher_take(b, *count);
     }
@@ -125,6 +131,22 @@ static bool at_end(prony_batcher *b)
     return end;
 }
 
+static void cancel(prn_request *requests, const char *message)
+{
+    while (requests) {
+        prn_request *next = requests->next;
+        int64_t now = prn_now_ns();
+        prony_batch_result result = {.status = PRONY_CANCELLED,
+                                     .message = message,
+                                     .submitted_ns = requests->submitted_ns,
+                                     .started_ns = now,
+                                     .finished_ns = now};
+        requests->done(requests->user, &result);
+        prn_free(requests);
+        requests = next;
+    }
+}
+
 static void *batcher_work(void *argument)
 {
     worker *w = argument;
@@ -138,7 +160,8 @@ static void *batcher_work(void *argument)
     pthread_mutex_unlock(&b->lock);
     while (!at_end(b)) {
         int64_t count = 0;
-        prn_request *requests = batcher_collect(b, &count);
+        prn_request *expired = NULL, *requests = batcher_collect(b, &count, &expired);
+        cancel(expired, "the request's deadline passed while it waited");
         if (requests) prn_server_serve(&w->server, requests, count);
     }
     prn_pin_end(&pin);
@@ -181,14 +204,14 @@ static prony_status batcher_start(prony_batcher *b, const prony_session_options 
 
 static prony_status batcher_check_options(const prony_batcher_options *o, prony_error *error)
 {
-    if (o->sessions < 0 || o->sessions > MOST_SESSIONS)
+    if (o->sessions < 0 || o->sessions > PRN_BATCH_MOST_SESSIONS)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "batcher options: %d sessions; wanted 1 to %d", o->sessions,
-                        MOST_SESSIONS);
-    if (o->max_batch < 0 || o->max_batch > MOST_BATCH || o->max_wait_ns < 0)
+                        PRN_BATCH_MOST_SESSIONS);
+    if (o->max_batch < 0 || o->max_batch > PRN_BATCH_MOST || o->max_wait_ns < 0)
         return prn_fail(
             error, PRONY_INVALID_ARGUMENT,
             "batcher options: batches of up to %lld (wanted 1 to %d), %lld ns of waiting (wanted 0 or more)",
-            (long long)o->max_batch, MOST_BATCH, (long long)o->max_wait_ns);
+            (long long)o->max_batch, PRN_BATCH_MOST, (long long)o->max_wait_ns);
     return PRONY_OK;
 }
 
@@ -222,7 +245,7 @@ prony_status prony_batcher_create(prony_batcher **out, prony_model *model, const
     b->model = model;
     b->options = *options;
     if (b->options.sessions == 0) b->options.sessions = 1;
-    if (b->options.max_queue == 0) b->options.max_queue = DEFAULT_QUEUE;
+    if (b->options.max_queue == 0) b->options.max_queue = PRN_BATCH_DEFAULT_QUEUE;
     b->size_count = prn_batch_sizes(b->sizes, options->max_batch);
     b->input_count = prony_model_input_count(model);
     b->last = &b->first;
@@ -239,22 +262,6 @@ prony_status prony_batcher_create(prony_batcher **out, prony_model *model, const
     return status;
 }
 
-static void cancel(prn_request *requests)
-{
-    while (requests) {
-        prn_request *next = requests->next;
-        int64_t now = prn_now_ns();
-        prony_batch_result result = {.status = PRONY_CANCELLED,
-                                     .message = "the batcher was closed before this request was served",
-                                     .submitted_ns = requests->submitted_ns,
-                                     .started_ns = now,
-                                     .finished_ns = now};
-        requests->done(requests->user, &result);
-        prn_free(requests);
-        requests = next;
-    }
-}
-
 void prony_batcher_close(prony_batcher *b, bool drop)
 {
     prn_request *dropped = NULL;
@@ -265,12 +272,12 @@ void prony_batcher_close(prony_batcher *b, bool drop)
         dropped = b->first;
         b->first = NULL;
         b->last = &b->first;
-        b->queued = 0;
+        b->queued = b->with_deadline = 0;
     }
     pthread_cond_broadcast(&b->work);
     pthread_cond_broadcast(&b->window);
     pthread_mutex_unlock(&b->lock);
-    cancel(dropped);
+    cancel(dropped, "the batcher was closed before this request was served");
 }
 
 void prony_batcher_release(prony_batcher *b)
@@ -328,6 +335,7 @@ static prony_status enqueue(prony_batcher *b, prn_request *request, prony_error 
         *b->last = request;
         b->last = &request->next;
         b->queued++;
+        b->with_deadline += request->deadline_ns != 0;
         if (!b->collecting)
             pthread_cond_signal(&b->work);
         else if ((int64_t)b->queued >= b->sizes[b->size_count - 1])
@@ -344,6 +352,26 @@ static prony_status enqueue(prony_batcher *b, prn_request *request, prony_error 
 prony_status prony_batcher_submit(prony_batcher *b, const prony_value *const *inputs, size_t count,
                                   prony_batch_done done, void *user, prony_error *error)
 {
+    return prony_batcher_submit_until(b, inputs, count, 0, done, user, error);
+}
+
+size_t prony_batcher_waiting(prony_batcher *b)
+{
+    if (!b) return 0;
+    pthread_mutex_lock(&b->lock);
+    size_t waiting = b->queued;
+    pthread_mutex_unlock(&b->lock);
+    return waiting;
+}
+
+prony_session *prn_batcher_session(const prony_batcher *b, int index)
+{
+    return index < b->worker_count ? b->workers[index].server.session : NULL;
+}
+
+prony_status prony_batcher_submit_until(prony_batcher *b, const prony_value *const *inputs, size_t count,
+                                        int64_t deadline_ns, prony_batch_done done, void *user, prony_error *error)
+{
     bool alone;
     if (!b || (!inputs && count) || !done)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_batcher_submit: an argument is NULL");
@@ -356,6 +384,7 @@ prony_status prony_batcher_submit(prony_batcher *b, const prony_value *const *in
     request->done = done;
     request->user = user;
     request->alone = alone;
+    request->deadline_ns = deadline_ns > 0 ? deadline_ns : 0;
     if (count) memcpy(request->inputs, inputs, count * sizeof *inputs);
     prony_status status = enqueue(b, request, error);
     if (status != PRONY_OK) prn_free(request);

@@ -5,16 +5,18 @@
 #ifndef PRN_ENGINE_SESSION_BATCHER_H
 #define PRN_ENGINE_SESSION_BATCHER_H
 
+#include "engine/session/batch_rules.h"
 #include "engine/session/session.h"
 #include "prony_serve.h"
 
-enum { PRN_BATCH_SIZES = PRN_PLAN_CACHE }; /* one plan each, so no plan is evicted */
+_Static_assert((int)PRN_BATCH_SIZES == (int)PRN_PLAN_CACHE, "one plan for each size, so no plan is evicted");
 
 typedef struct prn_request {
     struct prn_request *next;
     prony_batch_done done;
     void *user;
     int64_t submitted_ns;
+    int64_t deadline_ns;         /* 0: none */
     bool alone;                  /* not one sample of tensors; never combined */
     const prony_value *inputs[]; /* one per model input; borrowed */
 } prn_request;
@@ -46,8 +48,7 @@ PRN_MUST_USE prony_status prn_batch_check_model(const prony_model *model, int64_
 PRN_MUST_USE prony_status prn_server_try(prn_server *server, const int64_t *sizes, int count, prony_batch_trial *trial,
                                          prony_error *error);
 
-/* Fills `sizes` with 1, max and up to two powers of two between, evenly spaced by logarithm, ascending. Returns how
- * many. */
-int prn_batch_sizes(int64_t sizes[PRN_BATCH_SIZES], int64_t max);
+/* The session of worker `index`; NULL: no such worker. Owned by the batcher. */
+prony_session *prn_batcher_session(const prony_batcher *batcher, int index);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/os/clock.h"
 #include "base/cpu/machine.h"
 #include "base/option_struct.h"
+#include "engine/session/batcher.h"
 #include "engine/session/session.h"
 #include "profiler/statistics/statistics.h"
 #include "prony_serve.h"
@@ -144,4 +145,13 @@ prony_status prony_session_monitor(prony_session *session, const prony_monitor_o
     if (session->watcher.release) session->watcher.release(session->watcher.data);
     session->watcher = m ? (prn_watcher){run_watched, monitor_release, m} : (prn_watcher){0};
     return prn_session_unlock(session, PRONY_OK);
+}
+
+prony_status prony_batcher_monitor(prony_batcher *batcher, const prony_monitor_options *options, prony_error *error)
+{
+    prony_session *session;
+    if (!batcher) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_batcher_monitor: batcher is NULL");
+    for (int i = 0; (session = prn_batcher_session(batcher, i)); i++)
+        PRN_TRY(prony_session_monitor(session, options, error));
+    return PRONY_OK;
 }

@@ -60,6 +60,8 @@ static void null_is_refused(void **state)
         REFUSED(prony_session_profile(&report, NULL, NULL, &e)),
         REFUSED(prony_profile_interleaved(NULL, NULL, 0, NULL, &e)),
         REFUSED(prony_session_monitor(NULL, NULL, &e)),
+        REFUSED(prony_batcher_monitor(NULL, NULL, &e)),
+        REFUSED(prony_batcher_simulate(NULL, NULL, &e)),
         REFUSED(prony_dataset_open(NULL, NULL, NULL, NULL, &e)),
         REFUSED(prony_dataset_create(NULL, NULL, NULL, NULL, 0, NULL, NULL, &e)),
         REFUSED(prony_evaluate(NULL, NULL, NULL, NULL, &e)),

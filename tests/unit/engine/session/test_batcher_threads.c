@@ -317,6 +317,38 @@ static void closing_serves_or_drops_what_waits(void **state)
     mb_free(m);
 }
 
+/* A request whose deadline passes while it waits does not run; the others do. */
+static void a_request_past_its_deadline_does_not_run(void **state)
+{
+    (void)state;
+    prony_error error = {0};
+    model_builder *m = lookup_model("N");
+    prony_model *model = load_built(m);
+    prony_batcher *batcher = make(model, 1, 4, 50000000, 0);
+    record r = new_record();
+    ticket t[4];
+    assert_int_equal(prony_batcher_waiting(batcher), 0);
+    for (int i = 0; i < 4; i++) {
+        SCENARIO(i);
+        int64_t deadline_ns = i == 1 ? prony_now_ns() + 1000000 : i == 2 ? prony_now_ns() + LONG_NS : 0;
+        t[i] = (ticket){&r, i, i, {.dtype = PRONY_INT64, .shape = {1, {1}}}};
+        t[i].value.data = &t[i].index;
+        const prony_value *inputs[] = {&t[i].value};
+        if (i == 3) wait_for(&r, 3); /* the window of the first request ends, and the second one's deadline before */
+        assert_int_equal(prony_batcher_submit_until(batcher, inputs, 1, deadline_ns, note, &t[i], &error), PRONY_OK);
+    }
+    wait_for(&r, 4);
+    assert_int_equal(r.cancelled, 1);
+    assert_int_equal(r.failed, 1);
+    assert_int_equal(r.status[1], PRONY_CANCELLED);
+    assert_true(r.first[0] == 0 && r.first[2] == 20 && r.first[3] == 30);
+    assert_int_equal(r.batches[0], 2);
+    assert_int_equal(prony_batcher_waiting(batcher), 0);
+    prony_batcher_release(batcher);
+    prony_model_release(model);
+    mb_free(m);
+}
+
 /* ---- shapes ---- */
 
 static void only_what_is_alike_is_combined(void **state)
@@ -580,6 +612,7 @@ int main(void)
         cmocka_unit_test(a_full_batch_waits_for_nobody_and_the_rest_goes_in_sizes),
         cmocka_unit_test(an_error_meets_its_own_request_alone),
         cmocka_unit_test(closing_serves_or_drops_what_waits),
+        cmocka_unit_test(a_request_past_its_deadline_does_not_run),
         cmocka_unit_test(only_what_is_alike_is_combined),
         cmocka_unit_test(bits_do_not_depend_on_the_samples_beside),
         cmocka_unit_test(sizes_of_batches_fit_the_plan_cache),
