@@ -162,6 +162,23 @@ typedef struct shard_options {
     const char *cut;             /* names of tensors, comma-separated; NULL: the plan chooses */
 } shard_options;
 
+/* Of serve. Times have a default in the option's row. */
+typedef struct serve_options {
+    const char *host;
+    int64_t port, max_queue, connections, body_limit, header_limit;
+    int64_t request_timeout_ns, client_timeout_ns, drain_ns;
+    int64_t profile_every; /* 0: never */
+    const char *metrics_file;
+    const char **alerts; /* rules */
+    size_t alert_count;
+    const char *alert_file, *alert_command, *alert_state;
+} serve_options;
+
+/* Of capacity. */
+typedef struct capacity_options {
+    int64_t cores; /* 0: this machine's */
+} capacity_options;
+
 typedef struct options {
     const char *command;
     int argc; /* the command line without the command; argv[0] is the program */
@@ -182,6 +199,8 @@ typedef struct options {
     limit_options limits;
     history_options history;
     shard_options shard;
+    serve_options serve;
+    capacity_options capacity;
     terminal_options terminal;
 } options;
 
@@ -292,6 +311,8 @@ int command_metrics(const options *o);
 int command_scale(const options *o);
 int command_history(const options *o);
 int command_versus(const options *o);
+int command_serve(const options *o);
+int command_capacity(const options *o);
 /* Processes that `scale` and `versus` start. */
 int command_worker(const options *o);
 int command_peer(const options *o);

@@ -22,6 +22,8 @@ static int dispatch(const options *o)
                  {"machine", command_machine},
                  {"extract", command_extract},
                  {"quantize", command_quantize},
+                 {"serve", command_serve},
+                 {"capacity", command_capacity},
                  {"manual", command_manual},
                  {"completion", command_completion},
                  {"metrics", command_metrics},

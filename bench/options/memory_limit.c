@@ -46,6 +46,15 @@ int check_memory_limit(const options *o, const char *who, const char *text)
     return usage(o, "%s needs a size with KiB, MiB or GiB, such as 2GiB, or none, got '%s'", who, text);
 }
 
+int parse_size(options *o, const option_row *row, char *text)
+{
+    uint64_t bytes;
+    if (!parse_bytes(text, &bytes) || (double)bytes < row->least || (double)bytes > row->most)
+        return usage(o, "--%s needs %s, got '%s'", row->name, row->wanted, text);
+    *(int64_t *)(void *)((char *)o + row->field) = (int64_t)bytes;
+    return 0;
+}
+
 uint64_t given_memory_limit(const options *o)
 {
     uint64_t bytes = 0;

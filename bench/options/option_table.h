@@ -20,6 +20,8 @@ typedef enum command_id {
     COMMAND_EVAL,
     COMMAND_EXTRACT,
     COMMAND_QUANTIZE,
+    COMMAND_SERVE,
+    COMMAND_CAPACITY,
     COMMAND_VERIFY,
     COMMAND_OPS,
     COMMAND_MACHINE,
@@ -72,6 +74,7 @@ typedef enum option_group {
     GROUP_THREADS,
     GROUP_MEASURING,
     GROUP_LOAD,
+    GROUP_SERVICE,
     GROUP_GENERATION,
     GROUP_PRECISION,
     GROUP_KERNELS,
@@ -148,7 +151,8 @@ int options_begin(options *o, const command_row *command);
 
 option_parse_fn parse_threads, parse_workers, parse_thread_list, parse_worker_list, parse_batches, parse_precisions,
     parse_affinity, parse_named_shape, parse_input, parse_preprocess, parse_against, parse_filter, parse_metrics,
-    parse_threshold, parse_generate, parse_graph, parse_chart, parse_plot, parse_memory_limit, parse_time_limit, parse_age;
+    parse_threshold, parse_generate, parse_graph, parse_chart, parse_plot, parse_memory_limit, parse_time_limit,
+     parse_age, parse_size;
 
 /* ---- option_parse.c ---- */
 

@@ -12,8 +12,8 @@ static void print_version(FILE *to)
     fprintf(to, "prony %s\n", prony_version());
     fprintf(to, "commit     %s\n", *b->git_commit ? b->git_commit : "unknown");
     fprintf(to, "kernels    %s\n", b->isa);
-#ifdef PRN_SQLITE_VERSION /* of the command alone; the library does not link it */
-    fprintf(to, "libraries  %s%ssqlite " PRN_SQLITE_VERSION "\n", b->libraries, *b->libraries ? ", " : "");
+#ifdef PRN_COMMAND_LIBRARIES /* that the command alone links */
+    fprintf(to, "libraries  %s%s" PRN_COMMAND_LIBRARIES "\n", b->libraries, *b->libraries ? ", " : "");
 #else
     fprintf(to, "libraries  %s\n", *b->libraries ? b->libraries : "none");
 #endif

@@ -16,6 +16,7 @@ static prony_session **sessions;
 static size_t session_count, session_capacity;
 static bool at_once;
 static bool said;        /* a message has given the cause */
+static bool granted;
 static atomic_int cause; /* a signal's number, SIGALRM for the time limit; 0: none */
 static const options *given;
 static sigset_t awaited;
@@ -36,9 +37,14 @@ const char *interrupted(void)
 int interrupt_status(int code)
 {
     int signal = atomic_load(&cause);
-    if (signal == 0 || code == EXIT_USAGE) return code;
+    if (signal == 0 || code == EXIT_USAGE || granted) return code;
     if (code == EXIT_DONE && !said) fail(given, "%s", cause_text(signal));
     return signal == SIGALRM ? EXIT_FAILED : 128 + signal;
+}
+
+void interrupt_granted(void)
+{
+    granted = true;
 }
 
 /* 0: the deadline has come. */

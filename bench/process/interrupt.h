@@ -21,6 +21,8 @@ void interrupt_at_once(bool on);
 
 /* The cause, "interrupted" or "the time limit of 2s is up"; NULL: not interrupted. */
 const char *interrupted(void);
+/* For a command that runs until a signal or the time limit: the end is what was asked for, and the status stays. */
+void interrupt_granted(void);
 /* The exit status for a command that would end with `code`. */
 int interrupt_status(int code);
 

@@ -1,0 +1,128 @@
+/* prony serve: models behind HTTP. http_server.c has the daemon, its limits and its end; http_exchange.c the life of one
+ * request; http_routes.c the pages and metadata; http_infer.c inference; service_metrics.c and service_live.c the documents that it shows.
+ *
+ * Threads: libmicrohttpd's own (they parse requests and write responses), those of the batchers (they build responses),
+ * and the main thread (deadlines, alerts, events, replaced files). */
+#ifndef PRN_BENCH_SERVE_SERVICE_H
+#define PRN_BENCH_SERVE_SERVICE_H
+
+#include "bench/serve/served_model.h"
+
+#include <stdatomic.h>
+
+struct MHD_Connection;
+struct MHD_Daemon;
+
+enum { SERVICE_MOST_MODELS = 64, SERVICE_ADDRESS = 128, SERVICE_EVENT_STREAMS = 16 };
+
+/* What is sent back. */
+typedef struct service_answer {
+    int status;
+    const char *type; /* NULL: JSON */
+    text_buffer body;
+    size_t header_size; /* of JSON in front of binary tensors; SIZE_MAX: no such tensors */
+    bool page;          /* HTML: gets a policy for its scripts */
+} service_answer;
+
+/* A connection: kept to end those whose requests do not arrive in time. Under the service's lock. */
+typedef struct service_client {
+    struct service_client *next, **link;
+    int fd;
+    int64_t since_ns; /* begin of the wait for a request, or of the sending of a response */
+    bool working;     /* a whole request has arrived and is not answered */
+} service_client;
+
+/* One inference. Held by the exchange and by the batcher; whoever comes first, the batcher, its deadline or the end of
+ * the service, answers it. */
+typedef struct service_job {
+    struct service_job *next, **link; /* of the jobs that wait for an answer; under the service's lock */
+    struct service *service;
+    struct MHD_Connection *connection; /* suspended until the answer is there */
+    model_version *version;
+    infer_request request;
+    text_buffer body; /* the request borrows from it */
+    atomic_int references;
+    bool answered; /* under the lock */
+    service_answer answer;
+    int64_t received_ns, deadline_ns; /* 0: none */
+} service_job;
+
+/* A stream of events that waits for the next one. */
+typedef struct service_stream {
+    struct service *service;
+    struct MHD_Connection *connection;
+    bool used, waiting; /* waiting: suspended */
+    uint64_t next;      /* event */
+} service_stream;
+
+typedef struct service {
+    const options *o;
+    served_model models[SERVICE_MOST_MODELS];
+    size_t model_count;
+    struct MHD_Daemon *daemon;
+    int listener, port;
+    char address[SERVICE_ADDRESS]; /* "127.0.0.1:8080", as messages show it */
+    int64_t started_ns;
+    atomic_bool draining;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    service_client *clients;
+    size_t client_count, exchanges; /* exchanges: requests under way */
+    service_job *jobs;
+    size_t job_count;
+    int64_t wake_ns;   /* the main thread wakes by then */
+    size_t body_bytes; /* of all requests under way */
+    service_stream streams[SERVICE_EVENT_STREAMS];
+    char *event; /* the newest one, as it is sent */
+    size_t event_size;
+    uint64_t event_number;
+    uint64_t http_statuses[STATS_STATUSES]; /* of all answers */
+    double cpu_share, other_share; /* processors that this process and others used in the last second; -1: not known */
+    int64_t rss_bytes;             /* -1: not known */
+    struct alert_set *alerts;
+} service;
+
+/* ---- http_server.c ---- */
+
+/* Listens; EXIT_DONE, or an exit status after a message. */
+int service_listen(service *s);
+/* Answers what has been accepted, for at most the drain time, then ends all threads of HTTP. */
+void service_stop(service *s);
+/* Ends connections whose request does not arrive, or whose response is not read, within the time. */
+void service_sweep(service *s, int64_t now_ns);
+
+/* ---- http_routes.c ---- */
+
+/* `head`: the path and method are known; *slot is the model of an inference, NULL: the answer is complete. */
+void service_route(service *s, const char *method, const char *url, service_answer *answer, served_model **slot);
+/* "error": the message; status by the protocol. */
+void answer_error(service_answer *answer, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ---- http_infer.c ---- */
+
+/* Takes the body, parses it and submits it; the connection is suspended by then. Returns the job, or NULL with an answer
+ * (the connection is not suspended). */
+service_job *infer_start(service *s, struct MHD_Connection *connection, served_model *slot, text_buffer *body,
+                         size_t header_size, int64_t timeout_ns, service_answer *answer);
+/* 504 for jobs whose deadline has passed; returns the earliest other deadline, INT64_MAX: none. */
+int64_t service_expire(service *s, int64_t now_ns);
+void service_job_release(service_job *job);
+
+/* ---- http_events.c ---- */
+
+/* Queues a stream of events as the response. false: too many streams. */
+bool events_respond(service *s, struct MHD_Connection *connection);
+/* Sends `json` to all streams. */
+void events_publish(service *s, const text_buffer *json);
+/* Ends all streams. */
+void events_end(service *s);
+
+/* ---- service_metrics.c, service_live.c ---- */
+
+/* The state of the service as JSON: the live page's data. */
+void service_live(service *s, text_buffer *to);
+/* Metrics in the text format of Prometheus, or as OpenMetrics. */
+void service_metrics(service *s, text_buffer *to, bool openmetrics);
+void service_page(text_buffer *to);
+
+#endif
