@@ -159,13 +159,26 @@ static prony_status generator_reserve(prony_generator *g, prony_error *error)
         if (!g->feed[role]) return prn_no_memory(error);
         memset(g->feed[role], 0, batch * length * sizeof(int64_t));
     }
+    g->mask_capacity = batch * length;
     for (size_t k = 0; k < g->cache_count; k++)
         PRN_TRY(g->caches[k].cross ? generator_reserve_cross(g, &g->caches[k], error)
                                    : generator_reserve_cache(g, &g->caches[k], error));
     return PRONY_OK;
 }
 
-/* Refuses inputs that are fed as matrices and are declared otherwise. */
+/* true: the generator can feed an input of this role and declared shape. */
+static bool generator_may_feed(prn_role role, const prony_value_info *input)
+{
+    const prony_shape *shape = &input->shape;
+    if (input->kind != PRONY_TENSOR || input->dtype == PRONY_STRING) return false;
+    if (role > PRN_ROLE_TYPES) return shape->rank == 1 || shape->rank == 0;
+    if (role == PRN_ROLE_MASK && (shape->rank == 3 || shape->rank == 4))
+        return shape->dim[shape->rank - 1] < 0 && shape->dim[shape->rank - 2] < 0 &&
+               (shape->rank == 3 || shape->dim[1] < 0 || shape->dim[1] == 1);
+    return shape->rank == 2 && shape->dim[1] < 0;
+}
+
+/* Refuses inputs that are declared in another form than they are fed. */
 static prony_status generator_check_inputs(const prony_generator *g, prony_error *error)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
@@ -173,14 +186,12 @@ static prony_status generator_check_inputs(const prony_generator *g, prony_error
         if (g->role_of[role] == SIZE_MAX) continue;
         const prony_value_info *input = &g->graph->inputs[g->role_of[role]];
         const prony_value value = {.dtype = input->dtype, .shape = input->shape};
-        const int rank = role <= PRN_ROLE_TYPES ? 2 : 1;
-        const bool fixed = role <= PRN_ROLE_TYPES && input->shape.rank == 2 && input->shape.dim[1] >= 0;
-        if (input->kind == PRONY_TENSOR && input->dtype != PRONY_STRING && !fixed &&
-            (input->shape.rank == rank || (rank == 1 && input->shape.rank == 0)))
-            continue;
+        if (generator_may_feed(role, input)) continue;
         return prn_fail(error, PRONY_UNSUPPORTED, "%s: input '%s' is %s; the generator feeds %s", g->file, input->name,
                         prn_value_text(&value, text),
-                        rank == 2 ? "[batch, length] of any length" : "one number or one a row");
+                        role == PRN_ROLE_MASK    ? "[batch, length], or [batch, 1, rows, length] of any lengths"
+                        : role <= PRN_ROLE_TYPES ? "[batch, length] of any length"
+                                                 : "one number or one a row");
     }
     return PRONY_OK;
 }

@@ -77,6 +77,7 @@ struct prony_generator {
     int64_t length;             /* columns: of the longest sequence */
     int64_t computed;           /* columns in the cache */
     void *feed[PRN_ROLE_CACHE]; /* bytes of the fed inputs, by role */
+    size_t mask_capacity;       /* elements of the mask's bytes */
     float *scores;              /* [batch, score_count] logits of the last column */
     size_t score_count;
     bool has_scores;           /* they are those for the next id */
@@ -114,6 +115,17 @@ PRN_MUST_USE prony_status prn_generator_run(prony_generator *generator, int64_t 
 PRN_MUST_USE prony_status prn_generator_run_all(prony_generator *generator, prony_error *error);
 /* Rows of earlier columns move where fewer of them leave less room: the caches hold `columns` columns afterwards. */
 void prn_generator_shorten(prony_generator *generator, int64_t columns);
+
+/* Pads in front of sequence b. */
+int64_t prn_generator_pads(const prony_generator *generator, int64_t b);
+/* Columns before those of a run from `first` on; with a shared cache tokens of sequence b. */
+int64_t prn_generator_before(const prony_generator *generator, int64_t b, int64_t first);
+
+/* ---- feed_mask.c */
+
+/* Fills the bytes of the mask for `columns` columns from `first` on; *shape is theirs. */
+PRN_MUST_USE prony_status prn_generator_fill_mask(prony_generator *generator, int64_t first, int64_t columns,
+                                                  prony_shape *shape, prony_error *error);
 
 /* ---- sample.c */
 

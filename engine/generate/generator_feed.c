@@ -8,14 +8,12 @@
 
 #include <string.h>
 
-/* Pads in front of sequence b. */
-static int64_t feed_pads(const prony_generator *g, int64_t b)
+int64_t prn_generator_pads(const prony_generator *g, int64_t b)
 {
     return g->kind == PRONY_CACHE_SHARED ? 0 : g->length - g->lengths[b];
 }
 
-/* Columns before those of a run from `first` on; with a shared cache tokens of sequence b. */
-static int64_t feed_before(const prony_generator *g, int64_t b, int64_t first)
+int64_t prn_generator_before(const prony_generator *g, int64_t b, int64_t first)
 {
     if (g->kind != PRONY_CACHE_SHARED || first == 0) return first;
     return g->lengths[b] - (g->length - g->computed);
@@ -40,13 +38,12 @@ static prony_status feed_bind(prony_generator *g, prn_role role, prony_shape sha
     return prony_session_bind_input(g->session, input->name, &value, error);
 }
 
-/* Ids, token types and positions of `columns` columns from `first` on; keys that the mask lets be seen. */
+/* Ids, token types and positions of `columns` columns from `first` on, and the number of keys. */
 static void feed_fill(prony_generator *g, int64_t first, int64_t columns)
 {
     const prn_graph *graph = g->graph;
-    const int64_t total = first + columns;
     for (int64_t b = 0; b < g->batch; b++) {
-        const int64_t pads = feed_pads(g, b), before = feed_before(g, b, first);
+        const int64_t pads = prn_generator_pads(g, b), before = prn_generator_before(g, b, first);
         for (int64_t c = 0; c < columns; c++) {
             const int64_t at = before + c - pads, to = b * columns + c;
             const bool token = at >= 0 && at < g->lengths[b];
@@ -59,9 +56,6 @@ static void feed_fill(prony_generator *g, int64_t first, int64_t columns)
         }
         const int64_t seen =
             g->kind == PRONY_CACHE_SHARED && before + columns > g->lengths[b] ? g->lengths[b] : before + columns;
-        for (int64_t c = 0; g->role_of[PRN_ROLE_MASK] != SIZE_MAX && c < total; c++)
-            feed_put(g->feed[PRN_ROLE_MASK], graph->inputs[g->role_of[PRN_ROLE_MASK]].dtype, b * total + c,
-                     c >= pads && c < seen);
         if (g->role_of[PRN_ROLE_LENGTHS] != SIZE_MAX)
             feed_put(g->feed[PRN_ROLE_LENGTHS], graph->inputs[g->role_of[PRN_ROLE_LENGTHS]].dtype, b, seen - 1);
     }
@@ -74,13 +68,13 @@ static void feed_put_one(prony_generator *g, prn_role role, int64_t value)
 
 static prony_status feed_inputs(prony_generator *g, int64_t first, int64_t columns, prony_error *error)
 {
-    const prony_shape rows = {2, {g->batch, columns}}, keys = {2, {g->batch, first + columns}}, one = {1, {1}},
-                      column = {1, {columns}}, each = {1, {g->batch}};
-    const prony_shape shapes[PRN_ROLE_CACHE] = {
-        [PRN_ROLE_IDS] = rows,        [PRN_ROLE_MASK] = keys,    [PRN_ROLE_POSITIONS] = rows,
-        [PRN_ROLE_TYPES] = rows,      [PRN_ROLE_LENGTHS] = each, [PRN_ROLE_TOTAL] = one,
-        [PRN_ROLE_PAST_LENGTH] = one, [PRN_ROLE_ROWS] = column,  [PRN_ROLE_USE_CACHE] = one};
+    const prony_shape rows = {2, {g->batch, columns}}, one = {1, {1}}, column = {1, {columns}}, each = {1, {g->batch}};
+    prony_shape shapes[PRN_ROLE_CACHE] = {
+        [PRN_ROLE_IDS] = rows,  [PRN_ROLE_POSITIONS] = rows,  [PRN_ROLE_TYPES] = rows,  [PRN_ROLE_LENGTHS] = each,
+        [PRN_ROLE_TOTAL] = one, [PRN_ROLE_PAST_LENGTH] = one, [PRN_ROLE_ROWS] = column, [PRN_ROLE_USE_CACHE] = one};
     feed_fill(g, first, columns);
+    if (g->role_of[PRN_ROLE_MASK] != SIZE_MAX)
+        PRN_TRY(prn_generator_fill_mask(g, first, columns, &shapes[PRN_ROLE_MASK], error));
     for (int64_t c = 0; g->role_of[PRN_ROLE_ROWS] != SIZE_MAX && c < columns; c++)
         feed_put(g->feed[PRN_ROLE_ROWS], g->graph->inputs[g->role_of[PRN_ROLE_ROWS]].dtype, c, first + c);
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) {
@@ -275,15 +269,18 @@ static prony_status feed_take_scores(prony_generator *g, int64_t columns, prony_
 static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t columns, prony_error *error)
 {
     const prony_value_info *inputs = g->graph->inputs;
-    prn_open_dim *dims = prn_calloc(g->cache_count + 4, sizeof *dims);
+    prn_open_dim *dims = prn_calloc(g->cache_count + 5, sizeof *dims);
     if (!dims) return prn_no_memory(error);
     size_t count = 0;
     const int64_t more = g->kind == PRONY_CACHE_NONE ? 0 : columns;
     for (prn_role role = PRN_ROLE_IDS; role <= PRN_ROLE_TYPES; role++) {
         const size_t input = g->role_of[role];
         const bool grows = role == PRN_ROLE_MASK || g->kind == PRONY_CACHE_NONE;
-        if (input == SIZE_MAX || !grows || inputs[input].shape.rank != 2 || inputs[input].shape.dim[1] >= 0) continue;
-        dims[count++] = (prn_open_dim){.input = input, .axis = 1, .offset = role == PRN_ROLE_MASK ? more : 0};
+        const int last = input == SIZE_MAX ? 0 : inputs[input].shape.rank - 1;
+        if (input == SIZE_MAX || !grows || last < 1 || inputs[input].shape.dim[last] >= 0) continue;
+        dims[count++] = (prn_open_dim){.input = input, .axis = last, .offset = role == PRN_ROLE_MASK ? more : 0};
+        if (last > 1 && g->kind == PRONY_CACHE_NONE) /* every row is computed again, and its mask too */
+            dims[count++] = (prn_open_dim){.input = input, .axis = last - 1};
     }
     for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++)
         if (!g->caches[k].cross)

@@ -117,7 +117,11 @@ static void attend(model_builder *m, const decoder_style *style)
     mb_node(m, "Range", "zero total one", "everything", "");
     mb_node(m, "Greater", "everything mine", "future", "");
     mb_node(m, "Where", "future least none", style->no_mask ? "bias" : "causal", "");
-    if (!style->no_mask) {
+    if (style->wide_mask == PRONY_FLOAT32) {
+        mb_node(m, "Identity", "attention_mask", "bias", "");
+    } else if (style->wide_mask) {
+        mb_node(m, "Where", "attention_mask none least", "bias", "");
+    } else if (!style->no_mask) {
         mb_node(m, "Unsqueeze", "attention_mask mask_axes", "seen", "");
         mb_node(m, "Equal", "seen zero", "hidden", "");
         mb_node(m, "Where", "hidden least causal", "bias", "");
@@ -175,7 +179,12 @@ model_builder *decoder_model(const decoder_style *style)
     char inputs[64];
     mb_opset(m, "com.microsoft", 1);
     mb_input(m, ids, PRONY_INT64, "batch,rows");
-    if (!style->no_mask) mb_input(m, "attention_mask", PRONY_INT64, "batch,total");
+    if (!style->no_mask) {
+        if (style->wide_mask)
+            mb_input(m, "attention_mask", style->wide_mask, "batch,1,rows,total");
+        else
+            mb_input(m, "attention_mask", PRONY_INT64, "batch,total");
+    }
     if (!style->no_positions) mb_input(m, "position_ids", PRONY_INT64, "batch,rows");
     if (style->use_cache) mb_input(m, "use_cache_branch", PRONY_BOOL, "1");
     if (style->encoder) mb_input(m, "encoder_hidden_states", PRONY_FLOAT32, "batch,8");

@@ -15,6 +15,8 @@ typedef struct decoder_style {
     bool no_mask, no_positions, use_cache, encoder;
     const char *peek; /* another reader of keys: "present", or of the past ones: "past" */
     const char *ids;
+    prony_dtype
+        wide_mask;    /* the mask is [batch, 1, rows, total] of this type, and hides later keys too; UNDEFINED: no */
     const char *tail; /* behind the last product: "bias" and a scale, another "reader", or a "mean" of all rows */
 } decoder_style;
 

@@ -46,6 +46,37 @@ static void test_conventions_give_the_ids_of_the_model_without_cache(void **stat
     }
 }
 
+/* A mask with rows hides later keys itself: floats by the least number, bools by false. Lengths, chunks and models without
+ * a cache keep their ids. */
+static void test_masks_with_rows(void **state)
+{
+    (void)state;
+    const prony_dtype types[] = {PRONY_FLOAT32, PRONY_BOOL};
+    const int64_t both[] = {3, 1, 4, 1, 5, 9, 3, 1, 4};
+    const size_t lengths[] = {6, 3};
+    for (int k = 0; k < 4; k++) {
+        decoder_style style = k / 2 ? decoder_no_cache : decoder_optimum;
+        int64_t wanted[NEW], got[NEW], together[2][2 * NEW];
+        prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT;
+        generation_ids(&style, NULL, 5, wanted);
+        options.batch = 2;
+        for (int wide = 0; wide < 2; wide++) {
+            generation g;
+            style.wide_mask = wide ? types[k % 2] : PRONY_UNDEFINED;
+            generation_begin(&g, &style, &options);
+            generation_prompt(&g, both, lengths);
+            generation_next(&g, together[wide], NEW, 2);
+            generation_end(&g);
+        }
+        assert_memory_equal(together[1], together[0], sizeof together[0]);
+        options.batch = 1;
+        for (options.chunk = 0; options.chunk < 4; options.chunk++) {
+            generation_ids(&style, &options, 5, got);
+            assert_memory_equal(got, wanted, sizeof got);
+        }
+    }
+}
+
 static void test_figures(void **state)
 {
     (void)state;
@@ -221,6 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conventions_give_the_ids_of_the_model_without_cache),
+        cmocka_unit_test(test_masks_with_rows),
         cmocka_unit_test(test_figures),
         cmocka_unit_test(test_copied_bytes),
         cmocka_unit_test(test_near_misses_of_appending),
