@@ -1,6 +1,6 @@
 /* prony_model_load, prony_model_load_memory: the engine's model, which knows the rates that were measured of this
  * machine. */
-#include "engine/bind/engine_model.h"
+#include "api/genai_config.h"
 #include "base/option_struct.h"
 #include "engine/run/services.h"
 #include "profiler/measure/machine_peaks.h"
@@ -27,7 +27,9 @@ prony_status prony_model_load(prony_model **out, const char *path, const prony_m
 {
     if (!out || !path) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_model_load: an argument is NULL");
     prn_model_source from = {.name = path};
-    return model_load(out, &from, options, error);
+    PRN_TRY(model_load(out, &from, options, error));
+    (*out)->read_names = prn_genai_config_read;
+    return PRONY_OK;
 }
 
 prony_status prony_model_load_memory(prony_model **out, const char *name, const void *data, size_t size,

@@ -14,7 +14,7 @@ prony_status prn_quantized_load(prony_model **out, const prn_quant_plan *plan, c
     PRN_TRY(prn_quant_write(&data, &size, plan, options->calibration, options->power_of_two, error));
     prony_status status = prony_model_load_memory(out, from->file->name, data, size, &m, error);
     if (status == PRONY_OK)
-        (*out)->owned = data;
+        (*out)->owned = data, (*out)->read_names = from->read_names;
     else
         prn_free(data);
     return status;

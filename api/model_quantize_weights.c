@@ -58,6 +58,7 @@ static prony_status quantize_weights_load(prony_model **out, prn_block_plan *pla
         return status;
     }
     (*out)->owned = data;
+    (*out)->read_names = from->read_names;
     return quantize_weights_describe(*out, plan, error);
 }
 

@@ -26,6 +26,14 @@ typedef struct prn_model_quantized {
     size_t kept_count;
 } prn_model_quantized;
 
+/* Names of a decoder's tensors, as a file beside the model gives them. NULL: it gives none. */
+enum { PRN_DECODER_CACHES = 3 };
+typedef struct prn_decoder_names {
+    const char *file; /* NULL: there is none, and no name either */
+    const char *input_ids, *attention_mask, *position_ids, *logits;
+    const char *past[PRN_DECODER_CACHES], *present[PRN_DECODER_CACHES]; /* '*' stands for the layer */
+} prn_decoder_names;
+
 struct prony_model {
     atomic_uint references;
     prn_model_file *file;
@@ -37,6 +45,8 @@ struct prony_model {
     int64_t load_ns;
     /* Sets the measured rates of one thread of this machine; leaves rates that were not measured. NULL: no source. */
     void (*find_rates)(prn_step_rates *rates);
+    /* Reads names of a decoder's tensors from a file beside the model file `model`. NULL: no source. */
+    prony_status (*read_names)(prn_decoder_names *out, const char *model, prn_bump *pool, prony_error *error);
     const struct prn_tune_files *tune_files; /* where sessions keep measured kernel times (engine/plan/tune.h); NULL:
                                                 nowhere */
     const prn_services *services;            /* engine services for its operators */

@@ -56,6 +56,7 @@ static const cache_operator cache_operators[] = {{"com.microsoft", "GroupQueryAt
 typedef struct find_roles {
     prony_generator *g;
     const prony_generator_options *options;
+    prn_decoder_names beside;  /* of genai_config.json */
     prn_names inputs, outputs; /* of the graph, to their indices */
     bool shared;               /* GroupQueryAttention makes a cache's present output */
 } find_roles;
@@ -85,6 +86,11 @@ static prony_status find_roles_inputs(const find_roles *f, prony_error *error)
         PRN_TRY(find_roles_named(f, given[k], &f->inputs, "input", &index, error));
         find_take(g, index, roles[k]);
     }
+    /* The file beside the model also names inputs that the model does not have. */
+    const char *beside[] = {f->beside.input_ids, f->beside.attention_mask, f->beside.position_ids};
+    for (size_t k = 0; k < sizeof roles / sizeof *roles; k++)
+        if (!given[k] && beside[k] && prn_names_get(&f->inputs, beside[k], &index) && !g->roles[index])
+            find_take(g, index, roles[k]);
     for (size_t k = 0; k < sizeof role_names / sizeof *role_names; k++) {
         const role_name *known = &role_names[k];
         if (g->role_of[known->role] != SIZE_MAX || !prn_names_get(&f->inputs, known->name, &index) || g->roles[index])
@@ -205,6 +211,10 @@ static prony_status find_caches(find_roles *f, prony_error *error)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: no input and output match the cache '%s=%s'", g->file,
                             f->options->caches[k].past, f->options->caches[k].present);
     }
+    for (size_t k = 0; k < PRN_DECODER_CACHES && !f->options->cache_count; k++) {
+        const prony_cache_names names = {f->beside.past[k], f->beside.present[k]};
+        if (names.past && names.present) PRN_TRY(find_by_name(f, &names, error));
+    }
     for (size_t k = 0; k < sizeof cache_names / sizeof *cache_names && !f->options->cache_count; k++)
         PRN_TRY(find_by_name(f, &cache_names[k], error));
     find_by_graph(f);
@@ -213,7 +223,8 @@ static prony_status find_caches(find_roles *f, prony_error *error)
 
 /* ---- logits */
 
-/* The named output; else 'logits'; else the first output of floats that is no cache. */
+/* The named output; else that of the file beside the model; else 'logits'; else the first output of floats that is no
+ * cache. */
 static prony_status find_logits(const find_roles *f, prony_error *error)
 {
     prony_generator *g = f->g;
@@ -223,7 +234,8 @@ static prony_status find_logits(const find_roles *f, prony_error *error)
         g->logits = index;
         return PRONY_OK;
     }
-    bool found = prn_names_get(&f->outputs, "logits", &index);
+    bool found = (f->beside.logits && prn_names_get(&f->outputs, f->beside.logits, &index)) ||
+                 prn_names_get(&f->outputs, "logits", &index);
     for (size_t k = 0; k < g->graph->output_count && !found; k++) {
         const prony_value_info *output = &g->graph->outputs[k];
         found = prn_dtype_is_float(output->dtype) &&
@@ -248,6 +260,8 @@ static prony_status find_all(find_roles *f, prony_error *error)
         if (!prn_names_put(&f->inputs, graph->inputs[k].name, (uint32_t)k)) return prn_no_memory(error);
     for (size_t k = 0; k < graph->output_count; k++)
         if (!prn_names_put(&f->outputs, graph->outputs[k].name, (uint32_t)k)) return prn_no_memory(error);
+    const prony_model *model = g->session->model;
+    if (model->read_names) PRN_TRY(model->read_names(&f->beside, g->file, &g->pool, error));
     PRN_TRY(find_roles_inputs(f, error));
     if (g->role_of[PRN_ROLE_IDS] == SIZE_MAX) {
         const prony_value first = {.dtype = graph->input_count ? graph->inputs[0].dtype : PRONY_UNDEFINED,

@@ -57,6 +57,40 @@ class Generate(CommandTest):
         ids = self.ids(model, "--generate", "new=4", "--prompt-ids", "1,2", "--dim", "encoder_sequence_length=6")
         self.assertEqual(len(ids[0]), 4)
 
+    def test_names_of_genai_config(self):
+        """A file beside the model names its tensors; names that the model lacks are skipped, and so are other models' files."""
+        model = self.model("gpt2")
+        wanted = self.ids(model, "--generate", "new=6", "--prompt-ids", "1,2,3")
+        data = self.read(model)
+        for old, new in ((b"input_ids", b"words_now"), (b"attention_mask", b"attends_inputs"), (b"position_ids", b"place_number"),
+                         (b"logits", b"result"), (b"past_key_values", b"c_of_the_layers"), (b"present", b"new_one")):
+            self.assertEqual(len(old), len(new))
+            data = data.replace(old, new)
+        os.mkdir(self.path("named"))
+        other = self.write("named/decoder.onnx", data)
+        self.refuse(FAILED, ["not a decoder: no input of token ids"], "run", other, "--generate", "new=6", "--prompt-ids", "1,2,3")
+        names = {"filename": "decoder.onnx",
+                 "inputs": {"input_ids": "words_now", "attention_mask": "attends_inputs", "position_ids": "place_number",
+                            "past_key_names": "c_of_the_layers.%d.key", "past_value_names": "c_of_the_layers.%d.value",
+                            "past_sequence_length": "nowhere"},
+                 "outputs": {"logits": "result", "present_key_names": "new_one.%d.key", "present_value_names": "new_one.%d.value"}}
+        config = {"model": {"decoder": names, "eos_token_id": [2, 3], "vocab_size": 96}, "search": {"top_k": 1}}
+        self.write("named/genai_config.json", json.dumps(config).encode())
+        self.assertEqual(self.ids(other, "--generate", "new=6", "--prompt-ids", "1,2,3"), wanted)
+        out = self.succeed("bench", other, "--generate", "prompt=4,new=3", "-r", "1")
+        self.assertIn("c_of_the_layers.0.key -> new_one.0.key", " ".join(out.split()))
+        names["inputs"]["attention_mask"] = "absent"
+        self.write("named/genai_config.json", json.dumps(config).encode())
+        self.refuse(FAILED, ["attends_inputs"], "run", other, "--generate", "new=6", "--prompt-ids", "1,2,3")
+        names["inputs"]["attention_mask"] = 7
+        self.write("named/genai_config.json", json.dumps(config).encode())
+        self.refuse(FAILED, ["genai_config.json", "attention_mask"], "run", other, "--generate", "new=6", "--prompt-ids", "1,2,3")
+        self.write("named/genai_config.json", b"{\n oops")
+        self.refuse(FAILED, ["genai_config.json"], "run", other, "--generate", "new=6", "--prompt-ids", "1,2,3")
+        names["filename"] = "other.onnx"
+        self.write("named/genai_config.json", json.dumps(config).encode())
+        self.refuse(FAILED, ["not a decoder: no input of token ids"], "run", other, "--generate", "new=6", "--prompt-ids", "1,2,3")
+
     def test_prompt_files_and_json(self):
         model = self.model()
         self.write("prompt.npy", ob.npy("<i8", [2, 3], bytes().join(i.to_bytes(8, "little") for i in (1, 2, 3, 4, 5, 6))))
