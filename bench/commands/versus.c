@@ -2,6 +2,7 @@
  * turns: prony, peer, peer, prony, … with the same inputs and threads. A process lasts about half a second, so other
  * load affects both; ratios are taken per pair. Pairs on a busy machine are measured again, at most as many as
  * requested. */
+#include "bench/options/option_table.h"
 #include "bench/process/child.h"
 #include "bench/process/interrupt.h"
 #include "bench/session/document.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 24, NUMBER_BYTES = 32, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
+enum { MOST_WORDS = 40, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
 #define PROFILED_RUNS "20"
 #define PROFILE_PREFIX "profile"
 
@@ -36,7 +37,7 @@ static bool find_beside(char *path, size_t size)
     return any;
 }
 
-static int find_library(versus_job *job)
+int versus_find_library(versus_job *job)
 {
     const char *named = job->o->files.ort_lib ? job->o->files.ort_lib : getenv("PRONY_ORT_LIB");
     char path[VERSUS_PATH] = "";
@@ -65,13 +66,10 @@ static void versus_command_add(word_list *list, const char *word)
     list->words[list->count++] = word;
 }
 
-/* Runs `command` on the model and the saved inputs; `more` ends with NULL. The child owns the output and has to be
- * freed in any case. */
-static int versus_command_run_child(const versus_job *job, child *c, const char *command, int threads,
-                                    const char *const *more)
+int versus_run_child(const versus_job *job, child *c, const char *command, int threads, const char *const *more)
 {
     const options *o = job->o;
-    char count[NUMBER_BYTES], text[CHILD_WORDS + 100];
+    char count[VERSUS_NUMBER], text[CHILD_WORDS + 100];
     const double limit = LIMIT_LEAST + LIMIT_FACTOR * o->measuring.seconds;
     char **pairs = calloc(job->input_count + 1, sizeof *pairs);
     word_list list = {calloc(MOST_WORDS + 2 * job->input_count, sizeof *list.words), 0};
@@ -109,12 +107,12 @@ static int versus_command_run_child(const versus_job *job, child *c, const char 
 }
 
 /* The arguments for the length of a process's measurement. */
-static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES], char runs[NUMBER_BYTES],
+static const char *const *how_long(const options *o, char seconds[VERSUS_NUMBER], char runs[VERSUS_NUMBER],
                                    const char *words[8])
 {
     size_t n = 0;
-    snprintf(seconds, NUMBER_BYTES, "%g", o->measuring.seconds);
-    snprintf(runs, NUMBER_BYTES, "%lld", (long long)o->measuring.runs);
+    snprintf(seconds, VERSUS_NUMBER, "%g", o->measuring.seconds);
+    snprintf(runs, VERSUS_NUMBER, "%lld", (long long)o->measuring.runs);
     words[n++] = "-t";
     words[n++] = seconds;
     if (o->measuring.runs > 0) {
@@ -125,8 +123,7 @@ static const char *const *how_long(const options *o, char seconds[NUMBER_BYTES],
     return words;
 }
 
-/* The peak at the end of the runs, because a report of thousands of layers takes memory itself. */
-static int64_t own_peak_of(const prony_report *report)
+int64_t versus_own_peak(const prony_report *report)
 {
     const prony_memory_report *memory = prony_report_memory(report);
     return memory && memory->peak_rss_bytes ? (int64_t)memory->peak_rss_bytes : -1;
@@ -136,7 +133,7 @@ static int64_t own_peak_of(const prony_report *report)
 static int measure_own(const versus_job *job, const char *command, int threads, prony_report **report,
                        prony_versus_process *process)
 {
-    char seconds[NUMBER_BYTES], runs[NUMBER_BYTES];
+    char seconds[VERSUS_NUMBER], runs[VERSUS_NUMBER];
     const char *words[8];
     child c;
     prony_error error = {0};
@@ -152,25 +149,24 @@ static int measure_own(const versus_job *job, const char *command, int threads, 
     words[count++] = "--one-process";
     if (job->o->plan.tune) words[count++] = "--tune";
     words[count] = NULL;
-    int code = versus_command_run_child(job, &c, command, threads, words);
+    int code = versus_run_child(job, &c, command, threads, words);
     if (code == EXIT_DONE &&
         prony_report_load_memory(report, "a process of prony", c.output ? c.output : "", c.size, &error) != PRONY_OK)
         code = report_error(job->o, &error);
-    if (code == EXIT_DONE && prony_versus_process_of(process, *report, own_peak_of(*report), &error) != PRONY_OK)
+    if (code == EXIT_DONE && prony_versus_process_of(process, *report, versus_own_peak(*report), &error) != PRONY_OK)
         code = report_error(job->o, &error);
     child_free(&c);
     return code;
 }
 
-/* The rest of the peer's line that begins with a word. */
-static bool text_of(const child *c, const char *word, char text[NUMBER_BYTES])
+bool versus_text_of(const child *c, const char *word, char text[VERSUS_NUMBER])
 {
     const size_t length = strlen(word);
     for (const char *at = c->output, *end = at + c->size; at && at < end;) {
         const char *next = memchr(at, '\n', (size_t)(end - at));
         if (!next) return false;
         if ((size_t)(next - at) > length + 1 && memcmp(at, word, length) == 0 && at[length] == ' ') {
-            snprintf(text, NUMBER_BYTES, "%.*s", (int)(next - at - (ptrdiff_t)length - 1), at + length + 1);
+            snprintf(text, VERSUS_NUMBER, "%.*s", (int)(next - at - (ptrdiff_t)length - 1), at + length + 1);
             return true;
         }
         at = next + 1;
@@ -178,10 +174,10 @@ static bool text_of(const child *c, const char *word, char text[NUMBER_BYTES])
     return false;
 }
 
-static bool versus_command_number_of(const child *c, const char *word, int64_t *out)
+bool versus_number_of(const child *c, const char *word, int64_t *out)
 {
-    char text[NUMBER_BYTES], *end = text;
-    if (!text_of(c, word, text)) return false;
+    char text[VERSUS_NUMBER], *end = text;
+    if (!versus_text_of(c, word, text)) return false;
     *out = strtoll(text, &end, 10);
     return end != text && *end == '\0';
 }
@@ -189,7 +185,7 @@ static bool versus_command_number_of(const child *c, const char *word, int64_t *
 static int measure_peer(versus_job *job, int threads, const char *const *more, prony_versus_process *process)
 {
     const char *words[16];
-    char seconds[NUMBER_BYTES], runs[NUMBER_BYTES], version[NUMBER_BYTES];
+    char seconds[VERSUS_NUMBER], runs[VERSUS_NUMBER], version[VERSUS_NUMBER];
     size_t count = 0;
     child c;
     int64_t start = -1, median = -1, done = -1, peak = -1, load = PRONY_LOAD_UNKNOWN, others = -1;
@@ -199,18 +195,17 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
     words[count++] = job->library;
     while (*more) words[count++] = *more++;
     words[count] = NULL;
-    int code = versus_command_run_child(job, &c, "peer", threads, words);
+    int code = versus_run_child(job, &c, "peer", threads, words);
     if (code == EXIT_DONE &&
-        !(versus_command_number_of(&c, "start_ns", &start) && versus_command_number_of(&c, "runs", &done) &&
-          versus_command_number_of(&c, "median_ns", &median) && versus_command_number_of(&c, "peak_rss_bytes", &peak)))
+        !(versus_number_of(&c, "start_ns", &start) && versus_number_of(&c, "runs", &done) &&
+          versus_number_of(&c, "median_ns", &median) && versus_number_of(&c, "peak_rss_bytes", &peak)))
         code = fail(job->o, "the peer: its process ended without results");
-    if (code == EXIT_DONE && versus_command_number_of(&c, "load", &load) &&
-        !versus_command_number_of(&c, "others_ppm", &others))
+    if (code == EXIT_DONE && versus_number_of(&c, "load", &load) && !versus_number_of(&c, "others_ppm", &others))
         others = -1;
     if (code == EXIT_DONE)
         *process = (prony_versus_process){
             threads, (uint64_t)done, median, start, peak, (prony_load)load, others < 0 ? -1.0 : (double)others / 1e6};
-    if (code == EXIT_DONE && text_of(&c, "version", version))
+    if (code == EXIT_DONE && versus_text_of(&c, "version", version))
         snprintf(job->peer, sizeof job->peer, "onnxruntime %s", version);
     child_free(&c);
     return code;
@@ -321,7 +316,7 @@ static int add_profile(versus_job *job, prony_versus *versus)
 
 /* ---- the command ---- */
 
-static void remove_folder(const versus_job *job)
+void versus_remove_folder(const versus_job *job)
 {
     char pattern[VERSUS_PATH];
     glob_t found;
@@ -333,7 +328,7 @@ static void remove_folder(const versus_job *job)
     rmdir(job->folder);
 }
 
-static int make_folder(versus_job *job)
+int versus_make_folder(versus_job *job)
 {
     const char *temporary = getenv("TMPDIR");
     int used = snprintf(job->folder, sizeof job->folder, "%s/prony-versus-XXXXXX",
@@ -383,11 +378,13 @@ int command_versus(const options *o)
 {
     versus_job job = {.o = o};
     prony_model *model = NULL;
-    int code = find_library(&job);
-    if (code == EXIT_DONE) code = make_folder(&job);
+    if (o->generate.prompt_ids && !o->generate.enabled) return usage(o, "--prompt-ids needs --generate");
+    if (o->generate.enabled) return command_versus_generate(o);
+    int code = versus_find_library(&job);
+    if (code == EXIT_DONE) code = versus_make_folder(&job);
     if (code == EXIT_DONE) code = versus_prepare(&job, &model);
     if (code == EXIT_DONE) code = versus_command_measure(&job, model);
-    remove_folder(&job);
+    versus_remove_folder(&job);
     prony_model_release(model);
     for (size_t i = 0; i < job.input_count; i++) {
         free((char *)(uintptr_t)job.inputs[i][0]);

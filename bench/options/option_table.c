@@ -19,7 +19,8 @@ static const command_row commands[COMMAND_COUNT] = {
         {"scale model.onnx --json study.json", "scale model.onnx -x 1,2,4 --budget 10m --html study.html", "scale model.onnx --repeat study.json",
          "scale --join a.json b.json --html page.html"}},
     [COMMAND_VERSUS] = {"versus", "MODEL", "comparison with ONNX Runtime: ratio, interval, operators", 1, 1,
-        {"versus model.onnx", "versus model.onnx -x 1,4 --json versus.json"}},
+        {"versus model.onnx", "versus model.onnx -x 1,4 --json versus.json",
+         "versus gpt2.onnx --generate prompt=32,new=16"}},
     [COMMAND_COMPARE] = {"compare", "A B", "compares two reports, models or studies; A: baseline", 2, 2,
         {"compare before.json after.json", "compare float.onnx int8.onnx -x 1", "compare before.json after.json --metrics all --strict"}},
     [COMMAND_CHECK] = {"check", "TARGET", "checks a report or a model against thresholds", 1, 1,
@@ -79,7 +80,8 @@ enum {
     DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS | HISTORY | CAPACITY, /* commands whose results are tables of their own */
     MATRIX = BENCH | SCALE,
     KEEPERS = PROFILE | BENCH | CHECK | EVAL | SCALE, /* keep their runs with --history */
-    GENERATES = RUN | PROFILE | BENCH,    SHARDED = RUN | PROFILE | BENCH | EVAL /* stages of a model on the ranks of prony-mpi */
+    GENERATES = RUN | PROFILE | BENCH | VERSUS,
+    SHARDED = RUN | PROFILE | BENCH | EVAL /* stages of a model on the ranks of prony-mpi */
 };
 
 #define MOST_RUNS 1e8
@@ -197,9 +199,9 @@ static const option_row rows[] = {
      .help = "also measure processes side by side: 1,2,4"},
     {"weak", 0, OPTION_COMMON, GROUP_MEASURING, SCALE, OPTION_FLAG, F(measuring.weak), .help = "the batch grows with the threads",
      .aliases = "weak-scaling"},
-    {"generate", 0, OPTION_COMMON, GROUP_MEASURING, RUN | BENCH, OPTION_PARSED, .parse = parse_generate, .value = "SIZES",
+    {"generate", 0, OPTION_COMMON, GROUP_MEASURING, RUN | BENCH | VERSUS | PEER, OPTION_PARSED, .parse = parse_generate, .value = "SIZES",
      .help = "a decoder's prompt and new tokens: prompt=512,new=128",
-     .details = "run prints the new ids; bench measures prefill and decode.",
+     .details = "run prints the new ids; bench measures prefill and decode, versus both beside ONNX Runtime.",
      .wanted = "prompt=N and new=N, separated by a comma"},
     {"generate", 0, OPTION_RARE, GROUP_MEASURING, PROFILE, OPTION_PARSED, .parse = parse_generate, .value = "SIZES",
      .help = "a decoder's prompt and new tokens: prompt=512,new=128",
@@ -269,7 +271,7 @@ static const option_row rows[] = {
      .help = "file that keeps which alerts were sent, so that a restart repeats none"},
 
     /* ---- text generation ---- */
-    {"prompt-ids", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_TEXT, F(generate.prompt_ids), .value = "IDS",
+    {"prompt-ids", 0, OPTION_RARE, GROUP_GENERATION, GENERATES | PEER, OPTION_TEXT, F(generate.prompt_ids), .value = "IDS",
      .help = "prompt as ids 1,2,3 or a .npy file; ';' or a row: the next sequence", .otherwise = "drawn from the seed"},
     {"max-length", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_INT, F(generate.max_length), .least = 2, .most = INT32_MAX, .value = "N",
      .help = "tokens that the cache has room for", .otherwise = "prompt and new tokens"},
@@ -286,7 +288,7 @@ static const option_row rows[] = {
      .help = "draw among ids with at least P times the largest probability", .otherwise = "all", .wanted = "a number from 0 to 1"},
     {"repetition-penalty", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_NUMBER, F(generate.repetition_penalty), .most = 1000, .value = "R",
      .help = "divide the logits of earlier ids by R", .otherwise = "1", .wanted = "a number from 0 to 1000"},
-    {"roles", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_TEXT, F(generate.roles), .value = "LIST",
+    {"roles", 0, OPTION_RARE, GROUP_GENERATION, GENERATES | PEER, OPTION_TEXT, F(generate.roles), .value = "LIST",
      .help = "the decoder's tensors: ids=NAME,mask=NAME,positions=NAME,logits=NAME", .otherwise = "found by exporters' names"},
     {"cache", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_TEXTS, LIST(generate.caches, generate.cache_count), .value = "PAST=PRESENT",
      .help = "input and output of a cache; '*' stands for any text (repeatable)", .otherwise = "found by exporters' names"},

@@ -117,6 +117,29 @@ bool ort_session(ort *o, const char *model, int threads, const char *profile_pre
            read_output_names(o);
 }
 
+bool ort_set_input(ort *o, size_t index, const prony_value *value)
+{
+    static char nothing[64]; /* of tensors without elements */
+    const size_t bytes = prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
+    ort_release(o, RELEASE_VALUE, o->inputs[index]);
+    o->inputs[index] = NULL;
+    return ort_take(o, FUNCTION(o, CREATE_TENSOR_WITH_DATA, const void *, void *, size_t, const int64_t *, size_t, int,
+                                void **)(o->memory, bytes ? value->data : nothing, bytes, value->shape.dim,
+                                         (size_t)value->shape.rank, (int)value->dtype, &o->inputs[index]));
+}
+
+void ort_feed_back(ort *o, size_t output, size_t input)
+{
+    if (o->inputs[input] != o->outputs[output]) ort_release(o, RELEASE_VALUE, o->inputs[input]);
+    o->inputs[input] = o->outputs[output];
+    o->outputs[output] = NULL;
+}
+
+void ort_write_into_input(ort *o, size_t output, size_t input)
+{
+    o->outputs[output] = o->inputs[input];
+}
+
 bool ort_bind(ort *o, const ort_input *inputs, size_t count)
 {
     o->inputs = calloc(count + 1, sizeof *o->inputs);
@@ -124,13 +147,8 @@ bool ort_bind(ort *o, const ort_input *inputs, size_t count)
     if (!o->inputs || !o->input_names) return snprintf(o->error, sizeof o->error, "out of memory"), false;
     o->input_count = count;
     for (size_t i = 0; i < count; i++) {
-        const prony_value *value = inputs[i].value;
-        const size_t bytes = prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
         o->input_names[i] = inputs[i].name;
-        if (!ort_take(o, FUNCTION(o, CREATE_TENSOR_WITH_DATA, const void *, void *, size_t, const int64_t *, size_t,
-                                  int, void **)(o->memory, value->data, bytes, value->shape.dim,
-                                                (size_t)value->shape.rank, (int)value->dtype, &o->inputs[i])))
-            return false;
+        if (!ort_set_input(o, i, inputs[i].value)) return false;
     }
     return true;
 }

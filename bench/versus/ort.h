@@ -31,6 +31,12 @@ bool ort_open(ort *o, const char *path);
 bool ort_session(ort *o, const char *model, int threads, const char *profile_prefix);
 /* The caller owns the values; every run reads them. */
 bool ort_bind(ort *o, const ort_input *inputs, size_t count);
+/* Binds input `index` of ort_bind to another value, which every later run reads. */
+bool ort_set_input(ort *o, size_t index, const prony_value *value);
+/* Output `output` of the last run becomes input `input` of the next one, which owns it. */
+void ort_feed_back(ort *o, size_t output, size_t input);
+/* The next run writes output `output` into the bytes of input `input`. */
+void ort_write_into_input(ort *o, size_t output, size_t input);
 /* One run; outputs stay until ort_drop_outputs. */
 bool ort_run(ort *o);
 /* Output `index` as a value; the library owns its bytes. */

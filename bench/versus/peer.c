@@ -2,6 +2,7 @@
  * process's memory is the other engine's. Results go to stdout, a word and a number per line. Internal: no help lists
  * it. */
 #include "bench/versus/ort.h"
+#include "bench/versus/versus.h"
 #include "prony_analysis.h"
 
 #include <stdlib.h>
@@ -82,7 +83,7 @@ static int peer_measure(const options *o, ort *peer, int64_t *samples, size_t *c
 
 /* The process's own peak so far; wait4's value would include the memory of the process that started it. -1: not
  * known. */
-static long long peak_rss_bytes(void)
+long long peer_peak_bytes(void)
 {
     char line[256];
     long long kilobytes = -1;
@@ -120,7 +121,7 @@ static int run_peer(const options *o, ort *peer, const ort_input *inputs)
     if (code == EXIT_DONE)
         printf("version %s\nstart_ns %lld\nruns %zu\nmedian_ns %lld\npeak_rss_bytes %lld\nload %d\nothers_ppm %lld\n",
                peer->version, (long long)(ready - start), count, (long long)(count ? samples[count / 2] : 0),
-               peak_rss_bytes(), (int)load.verdict, load.others_share < 0 ? -1 : (long long)(load.others_share * 1e6));
+               peer_peak_bytes(), (int)load.verdict, load.others_share < 0 ? -1 : (long long)(load.others_share * 1e6));
     free(samples);
     return code;
 }
@@ -133,6 +134,11 @@ int command_peer(const options *o)
 #ifdef __linux__
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* without its parent no process reads the results */
 #endif
+    if (o->generate.enabled) {
+        free(values);
+        free(inputs);
+        return peer_generate(o);
+    }
     int code = inputs && values ? EXIT_DONE : fail(o, "out of memory");
     if (code == EXIT_DONE && !o->files.ort_lib) code = fail(o, "--ort-lib is missing");
     if (code == EXIT_DONE && !ort_open(&peer, o->files.ort_lib)) code = fail(o, "%s: %s", o->files.ort_lib, peer.error);

@@ -3,9 +3,10 @@
 #define PRN_BENCH_VERSUS_VERSUS_H
 
 #include "bench/command.h"
+#include "bench/process/child.h"
 #include "prony_judge.h"
 
-enum { VERSUS_PATH = 4096 };
+enum { VERSUS_PATH = 4096, VERSUS_NUMBER = 32 };
 
 typedef struct versus_job {
     const options *o;
@@ -23,5 +24,28 @@ typedef struct versus_job {
 int versus_prepare(versus_job *job, prony_model **model);
 /* Compares both engines' outputs; the peer's are in the folder as output_K.npy. */
 int versus_compare(const versus_job *job, prony_versus *versus, const prony_model *model);
+
+/* ---- versus.c: for both kinds of comparison */
+
+/* Finds the peer's library: job->library. */
+int versus_find_library(versus_job *job);
+int versus_make_folder(versus_job *job);
+void versus_remove_folder(const versus_job *job);
+/* Runs `command` on the model and the saved inputs; `more` ends with NULL. The child owns the output and has to be
+ * freed in any case. */
+int versus_run_child(const versus_job *job, child *c, const char *command, int threads, const char *const *more);
+/* The rest of the peer's line that begins with a word. */
+bool versus_text_of(const child *c, const char *word, char text[VERSUS_NUMBER]);
+bool versus_number_of(const child *c, const char *word, int64_t *out);
+/* The peak at the end of the runs, because a report of thousands of layers takes memory itself. */
+int64_t versus_own_peak(const prony_report *report);
+
+/* ---- versus_generate.c, peer_generate.c: decoders */
+
+int command_versus_generate(const options *o);
+/* The peer's process of versus --generate. */
+int peer_generate(const options *o);
+/* The process's own peak so far; -1: not known. */
+long long peer_peak_bytes(void);
 
 #endif

@@ -453,3 +453,30 @@ const char *prony_generator_unfed_input(const prony_generator *generator, size_t
     if (!generator || index >= generator->graph->input_count || generator->roles[index] != PRN_ROLE_OTHER) return NULL;
     return generator->graph->inputs[index].name;
 }
+
+bool prony_generator_input(const prony_generator *generator, size_t index, prony_generator_feed *out)
+{
+    static const char *const names[] = {[PRN_ROLE_OTHER] = NULL,    [PRN_ROLE_IDS] = "ids",
+                                        [PRN_ROLE_MASK] = "mask",   [PRN_ROLE_POSITIONS] = "positions",
+                                        [PRN_ROLE_TYPES] = "types", [PRN_ROLE_LENGTHS] = "lengths",
+                                        [PRN_ROLE_TOTAL] = "total", [PRN_ROLE_PAST_LENGTH] = "past_length",
+                                        [PRN_ROLE_ROWS] = "rows",   [PRN_ROLE_USE_CACHE] = "use_cache",
+                                        [PRN_ROLE_CACHE] = "cache"};
+    const prony_generator *g = generator;
+    if (!g || !out || index >= g->graph->input_count) return false;
+    *out = (prony_generator_feed){.role = names[g->roles[index]]};
+    for (size_t k = 0; k < g->cache_count && g->roles[index] == PRN_ROLE_CACHE; k++) {
+        const prn_generator_cache *cache = &g->caches[k];
+        if (cache->input != index) continue;
+        out->output = cache->output;
+        out->shape = cache->value.shape;
+        out->shape.dim[cache->axis] = -1;
+        out->shared = g->kind == PRONY_CACHE_SHARED && !cache->cross;
+    }
+    return true;
+}
+
+size_t prony_generator_logits_output(const prony_generator *generator)
+{
+    return generator ? generator->logits : 0;
+}

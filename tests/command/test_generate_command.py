@@ -4,6 +4,7 @@
 import csv
 import json
 import os
+import unittest
 
 import command_case
 import decoders
@@ -190,6 +191,36 @@ class Generate(CommandTest):
         out = self.succeed("bench", self.model("gpt2-no-cache"), "--generate", "prompt=8,new=4", "-r", "2", "--json", self.path("r.json"))
         self.assertIn("none: the last step computed 11 tokens for one", out)
         self.assertEqual(json.loads(self.read(self.path("r.json")))["generation"]["computed_tokens_per_token"], 11)
+
+    def test_versus_says_what_the_peer_refuses(self):
+        code, out, err = run("versus", self.model(), "--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library(), "--processes", "1",
+                             environment={"TMPDIR": self.folder})
+        self.assertEqual((code, out), (FAILED, ""))
+        self.assertIn("the peer: ", err)
+        self.refuse(USAGE, ["versus takes one prompt"], "versus", self.model(), "--generate", "new=2", "--prompt-ids", "1;2")
+        self.refuse(USAGE, ["--prompt-ids needs --generate"], "versus", self.model(), "--prompt-ids", "1")
+
+    def test_versus(self):
+        """Beside ONNX Runtime, whose library PRONY_ORT_LIB names."""
+        library = os.environ.get("PRONY_ORT_LIB")
+        if not library:
+            raise unittest.SkipTest("PRONY_ORT_LIB is not set")
+        for kind in KINDS:
+            out = self.succeed("versus", self.model(kind), "--generate", "prompt=12,new=6", "-x", "1", "-r", "2", "--processes", "2",
+                               "--ignore-load", "--ort-lib", library, "--json", self.path("v.json"))
+            for words in ("pp12", "tg6", "peak memory", "All 6 new ids are equal.", "not judged"):
+                self.assertIn(words, out, kind)
+            document = json.loads(self.read(self.path("v.json")))
+            self.assertEqual(list(Schema("versus_generation").problems(document)), [])
+            row, = document["results"]
+            self.assertEqual((document["equal_ids"], row["pairs"], row["decode"]["ratio_ci95"]), (6, 2, None))
+            self.assertGreater(row["prefill"]["ratio"], 0)
+        both = self.succeed("versus", self.model("llama-gqa"), "--generate", "new=4", "--prompt-ids", "3,1,4,1,5", "-b", "2", "-x", "1,2",
+                            "-r", "1", "--processes", "1", "--ignore-load", "--ort-lib", library)
+        self.assertIn("All 4 new ids are equal.", both)
+        t5 = self.succeed("versus", self.model("t5"), "--generate", "prompt=5,new=4", "--dim", "encoder_sequence_length=6", "-x", "1", "-r", "1",
+                          "--processes", "1", "--ignore-load", "--ort-lib", library)
+        self.assertIn("All 4 new ids are equal.", t5)
 
     def test_profile(self):
         model = self.model()

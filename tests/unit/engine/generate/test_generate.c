@@ -105,6 +105,37 @@ static void test_figures(void **state)
     generation_end(&g);
 }
 
+/* What each input is for, as another engine's loop would ask. */
+static void test_inputs_are_described(void **state)
+{
+    (void)state;
+    generation g;
+    prony_generator_feed feed;
+    prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT;
+    options.batch = 3;
+    generation_begin(&g, &decoder_grouped, &options);
+    const char *const roles[] = {"ids", "mask", "positions", "cache", "cache"};
+    for (size_t i = 0; i < 5; i++) {
+        assert_true(prony_generator_input(g.generator, i, &feed));
+        assert_string_equal(feed.role, roles[i]);
+        if (i < 3) continue;
+        assert_true(feed.shared && feed.output == i - 3);
+        assert_true(feed.shape.rank == 4 && feed.shape.dim[0] == 3 && feed.shape.dim[2] == -1 &&
+                    feed.shape.dim[3] == HEAD);
+    }
+    assert_false(prony_generator_input(g.generator, 5, &feed));
+    assert_int_equal(prony_generator_logits_output(g.generator), 2);
+    generation_end(&g);
+    decoder_style with_states = decoder_optimum;
+    with_states.encoder = true;
+    generation_begin(&g, &with_states, NULL);
+    assert_true(prony_generator_input(g.generator, 3, &feed));
+    assert_null(feed.role);
+    assert_true(prony_generator_input(g.generator, 4, &feed));
+    assert_false(feed.shared);
+    generation_end(&g);
+}
+
 /* Rows of earlier tokens that a step copies: none where Attention or GroupQueryAttention appends to the cache. */
 static void test_copied_bytes(void **state)
 {
@@ -254,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_conventions_give_the_ids_of_the_model_without_cache),
         cmocka_unit_test(test_masks_with_rows),
         cmocka_unit_test(test_figures),
+        cmocka_unit_test(test_inputs_are_described),
         cmocka_unit_test(test_copied_bytes),
         cmocka_unit_test(test_near_misses_of_appending),
         cmocka_unit_test(test_steps_bind_and_plan_once),
