@@ -104,7 +104,7 @@ int store_fail(const history_store *s, const char *action)
     }
 }
 
-bool store_run(const history_store *s, const char *sql)
+bool store_exec(const history_store *s, const char *sql)
 {
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
@@ -142,13 +142,13 @@ static int migrate(const history_store *s)
 {
     char sql[80];
     int64_t version;
-    if (!store_run(s, "BEGIN IMMEDIATE")) return store_fail(s, "write");
+    if (!store_exec(s, "BEGIN IMMEDIATE")) return store_fail(s, "write");
     int code = check_kind(s, &version);
     for (; code == EXIT_DONE && version < SCHEMA_VERSION; version++)
-        if (!store_run(s, migrations[version])) code = store_fail(s, "write");
+        if (!store_exec(s, migrations[version])) code = store_fail(s, "write");
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID, SCHEMA_VERSION);
-    if (code == EXIT_DONE && (!store_run(s, sql) || !store_run(s, "COMMIT"))) code = store_fail(s, "write");
-    if (code != EXIT_DONE) store_run(s, "ROLLBACK");
+    if (code == EXIT_DONE && (!store_exec(s, sql) || !store_exec(s, "COMMIT"))) code = store_fail(s, "write");
+    if (code != EXIT_DONE) store_exec(s, "ROLLBACK");
     return code;
 }
 
@@ -156,7 +156,7 @@ static int migrate(const history_store *s)
 static int use_write_ahead_log(const history_store *s)
 {
     for (int tries = 0; tries < BUSY_MS / 10; tries++) {
-        if (store_run(s, "PRAGMA journal_mode = WAL")) return EXIT_DONE;
+        if (store_exec(s, "PRAGMA journal_mode = WAL")) return EXIT_DONE;
         if (sqlite3_errcode(s->db) != SQLITE_BUSY) break;
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
@@ -195,10 +195,10 @@ int store_open(history_store **out, const options *o, const char *file)
         code = fail(o, "'%s': cannot write: the file or its folder is read-only", file);
     if (code == EXIT_DONE) code = check_kind(*out, &version);
     /* synchronous FULL: a committed run also survives a power failure. auto_vacuum counts before the first table. */
-    if (code == EXIT_DONE && !store_run(*out, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA foreign_keys = ON"))
+    if (code == EXIT_DONE && !store_exec(*out, "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA foreign_keys = ON"))
         code = store_fail(*out, "write");
     if (code == EXIT_DONE) code = use_write_ahead_log(*out);
-    if (code == EXIT_DONE && !store_run(*out, "PRAGMA synchronous = FULL")) code = store_fail(*out, "write");
+    if (code == EXIT_DONE && !store_exec(*out, "PRAGMA synchronous = FULL")) code = store_fail(*out, "write");
     if (code == EXIT_DONE && version < SCHEMA_VERSION) code = migrate(*out);
     if (code == EXIT_DONE) return code;
     store_close(*out);
@@ -265,6 +265,38 @@ void store_close(history_store *store)
     if (!store) return;
     sqlite3_close(store->db);
     free(store);
+}
+
+#else /* without SQLite */
+
+#include "bench/history/history.h"
+
+const char *history_library(void)
+{
+    return "";
+}
+
+int history_refuse(const options *o)
+{
+    fail(o, "this build has no SQLite, so it keeps no history; install libsqlite3-dev and build again");
+    return EXIT_USAGE;
+}
+
+int store_open(history_store **out, const options *o, const char *file)
+{
+    (void)file;
+    *out = NULL;
+    return history_refuse(o);
+}
+
+int store_open_to_read(history_store **out, const options *o, const char *file)
+{
+    return store_open(out, o, file);
+}
+
+void store_close(history_store *store)
+{
+    (void)store;
 }
 
 #endif

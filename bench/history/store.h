@@ -14,7 +14,7 @@ struct history_store {
 
 /* Says the reason of the last failure, with the file's name; returns EXIT_FAILED. */
 int store_fail(const history_store *s, const char *action);
-bool store_run(const history_store *s, const char *sql);
+bool store_exec(const history_store *s, const char *sql);
 /* The first column of the first row; false: a failure. */
 bool store_number(const history_store *s, const char *sql, int64_t *out);
 

@@ -125,7 +125,7 @@ int store_read(history_store *s, prony_history *to, const store_wanted *wanted)
     row_lists lists = {0};
     prony_error error = {0};
     prony_status status = PRONY_OK;
-    bool done = store_run(s, "BEGIN");
+    bool done = store_exec(s, "BEGIN");
     for (int i = 0; done && i < 3; i++) done = sqlite3_prepare_v2(s->db, sql[i], -1, &queries[i], NULL) == SQLITE_OK;
     if (done && wanted->model) sqlite3_bind_text(queries[0], 1, wanted->model, -1, SQLITE_STATIC);
     int code = SQLITE_DONE;
@@ -138,12 +138,22 @@ int store_read(history_store *s, prony_history *to, const store_wanted *wanted)
     if (done && status == PRONY_OK) done = code == SQLITE_DONE;
     const int result = status != PRONY_OK ? report_error(s->o, &error) : done ? EXIT_DONE : store_fail(s, "read");
     for (int i = 0; i < 3; i++) sqlite3_finalize(queries[i]);
-    store_run(s, "COMMIT");
+    store_exec(s, "COMMIT");
     forget_texts(&lists);
     free(lists.texts);
     free(lists.values);
     free(lists.layers);
     return result;
+}
+
+#else /* without SQLite */
+
+#include "bench/history/history.h"
+
+int store_read(history_store *store, prony_history *to, const store_wanted *wanted)
+{
+    (void)store, (void)to, (void)wanted;
+    return EXIT_FAILED;
 }
 
 #endif

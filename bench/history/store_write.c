@@ -146,7 +146,7 @@ static bool add_run_row(store_statements *t, const prony_history_run *run, int64
     return step_done(t->run);
 }
 
-static bool add_rows(const history_store *s, store_statements *t, const prony_history_run *run, int64_t id)
+static bool store_run_rows(const history_store *s, store_statements *t, const prony_history_run *run, int64_t id)
 {
     (void)s;
     for (size_t i = 0; i < run->value_count; i++) {
@@ -193,7 +193,7 @@ static bool add_run(const history_store *s, store_statements *t, const prony_his
     if (!add_names(s, run) || !add_run_row(t, run, *command, *run->commit ? run->commit : commit, label, digest))
         return false;
     count->stored++;
-    return add_rows(s, t, run, sqlite3_last_insert_rowid(s->db));
+    return store_run_rows(s, t, run, sqlite3_last_insert_rowid(s->db));
 }
 
 /* Removes runs older than --history-keep, counted from now. */
@@ -203,7 +203,7 @@ static bool remove_old(const history_store *s)
     if (!(s->o->history.keep_seconds > 0)) return true;
     snprintf(sql, sizeof sql, "DELETE FROM runs WHERE time < %lld",
              (long long)(time(NULL) - (int64_t)s->o->history.keep_seconds));
-    return store_run(s, sql);
+    return store_exec(s, sql);
 }
 
 int store_add(history_store *s, const prony_history *runs, store_count *count)
@@ -216,17 +216,27 @@ int store_add(history_store *s, const prony_history *runs, store_count *count)
         snprintf(commit, sizeof commit, "%.64s", s->o->history.commit);
     else if (s->o->history.file) /* `prony history import`: the reports may come from anywhere */
         project_commit(commit);
-    bool done = store_run(s, "BEGIN IMMEDIATE") && prepare_all(s, &t);
+    bool done = store_exec(s, "BEGIN IMMEDIATE") && prepare_all(s, &t);
     for (size_t i = 0; done && i < prony_history_count(runs); i++)
         done = add_run(s, &t, prony_history_at(runs, i), commit, &command, &own);
-    done = done && remove_old(s) && store_run(s, "COMMIT");
+    done = done && remove_old(s) && store_exec(s, "COMMIT");
     const int code = done ? EXIT_DONE : store_fail(s, "write");
     finalize_all(&t);
-    if (!done && !sqlite3_get_autocommit(s->db)) store_run(s, "ROLLBACK");
+    if (!done && !sqlite3_get_autocommit(s->db)) store_exec(s, "ROLLBACK");
     /* Gives pages of removed runs back. A failure changes nothing that is stored. */
-    if (done && s->o->history.keep_seconds > 0) store_run(s, "PRAGMA incremental_vacuum");
+    if (done && s->o->history.keep_seconds > 0) store_exec(s, "PRAGMA incremental_vacuum");
     if (done && count) *count = (store_count){count->stored + own.stored, count->known + own.known};
     return code;
+}
+
+#else /* without SQLite */
+
+#include "bench/history/history.h"
+
+int store_add(history_store *store, const prony_history *runs, store_count *count)
+{
+    (void)store, (void)runs, (void)count;
+    return EXIT_FAILED;
 }
 
 #endif

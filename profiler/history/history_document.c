@@ -72,7 +72,7 @@ static int64_t integer_of(reading *r, const prn_json_value *object, const char *
 
 /* The machine in words, and a hash of what makes two machines comparable: memory counts in GiB, because kernels reserve
  * a varying part of it. */
-static void describe_machine(reading *r, const prn_json_value *system, prony_history_run *run)
+static void history_machine(reading *r, const prn_json_value *system, prony_history_run *run)
 {
     char text[900], digest[65];
     prn_sha256 hash;
@@ -100,7 +100,7 @@ static void describe_machine(reading *r, const prn_json_value *system, prony_his
     run->prony = reading_printf(r, text);
 }
 
-static void describe_model(reading *r, const prn_json_value *model, prony_history_run *run)
+static void history_model(reading *r, const prn_json_value *model, prony_history_run *run)
 {
     const char *name = string_of(r, model, "name"), *slash = strrchr(name, '/');
     run->model = slash && slash[1] ? slash + 1 : name;
@@ -156,11 +156,11 @@ static void describe_load(reading *r, const prn_json_value *disturbance, prony_h
 }
 
 /* Model, machine, commit of Prony and date; `from` is a report or a study's manifest. */
-static void describe_run(reading *r, const char *schema, const prn_json_value *from, prony_history_run *run)
+static void history_describe(reading *r, const char *schema, const prn_json_value *from, prony_history_run *run)
 {
     *run = (prony_history_run){.document = schema, .others_share = -1};
-    describe_machine(r, prn_json_get_object(&r->reader, from, "system", false), run);
-    describe_model(r, prn_json_get_object(&r->reader, from, "model", false), run);
+    history_machine(r, prn_json_get_object(&r->reader, from, "system", false), run);
+    history_model(r, prn_json_get_object(&r->reader, from, "model", false), run);
     run->time_s = prn_history_seconds(string_of(r, from, "created"));
     describe_load(r, prn_json_get_object(&r->reader, from, "disturbance", false), run);
 }
@@ -233,7 +233,7 @@ static prony_status report_layers(reading *r, const prony_report *report, prony_
 
 /* ---- documents ---- */
 
-static prony_status report_of(reading *r, const prn_json_value *from, prony_report **report)
+static prony_status history_report(reading *r, const prn_json_value *from, prony_report **report)
 {
     char *text = prn_json_text_of(from);
     if (!text) return prn_no_memory(r->error);
@@ -247,13 +247,13 @@ static prony_status add_report(reading *r, const char *schema, const prn_json_va
 {
     prony_history_run run;
     prony_report *report = NULL;
-    PRN_TRY(report_of(r, from, &report));
+    PRN_TRY(history_report(r, from, &report));
     if (!report->measured) {
         prony_report_release(report);
         return prn_fail(r->error, PRONY_UNSUPPORTED, "%s: the report measured nothing, so it is no run of a history",
                         r->reader.file);
     }
-    describe_run(r, schema, from, &run);
+    history_describe(r, schema, from, &run);
     const bool evaluated = report->evaluation_count > 0, stamped = prn_report_stamped(report);
     const prn_json_value *config = prn_json_get_object(&r->reader, from, "config", false);
     char kind[80];
@@ -311,7 +311,7 @@ static prony_status add_load(reading *r, const char *schema, const prn_json_valu
                          *config = prn_json_get_object(&r->reader, root, "config", true);
     if (!report || !result || !config) return r->reader.status;
     prony_history_run run;
-    describe_run(r, schema, report, &run);
+    history_describe(r, schema, report, &run);
     const int64_t made = prn_history_seconds(string_of(r, root, "created"));
     if (made) run.time_s = made;
     if (prn_json_get_object(&r->reader, root, "disturbance", false))
@@ -373,7 +373,7 @@ static prony_status add_study(reading *r, const char *schema, const prn_json_val
         if (!shape || !prn_json_get_double(&r->reader, one, "median_ns", false, &median)) continue;
         prn_json_get_bool(&r->reader, shape, "again", false, &again);
         if (again || integer_of(r, shape, "replicas", 1) > 1) continue;
-        describe_run(r, schema, manifest, &run);
+        history_describe(r, schema, manifest, &run);
         const int64_t made = prn_history_seconds(string_of(r, root, "created"));
         if (made) run.time_s = made;
         if (quality) /* a study repeats disturbed blocks; one that could not is unreliable */

@@ -76,7 +76,7 @@ static void history_json_groups(prn_json *json, const prn_history_writing *w)
 
 typedef void list_row(prn_json *json, const prony_history_run *run, size_t number, size_t group);
 
-static void put_run(prn_json *json, const prony_history_run *run, size_t number, size_t group)
+static void history_json_run(prn_json *json, const prony_history_run *run, size_t number, size_t group)
 {
     prn_json_open(json, NULL, '{', false);
     prn_json_uint(json, "run", number);
@@ -115,7 +115,7 @@ static void put_layers(prn_json *json, const prony_history_run *run, size_t numb
     }
 }
 
-static void put_rows(prn_json *json, const prn_history_writing *w, const char *key, list_row *put)
+static void history_json_rows(prn_json *json, const prn_history_writing *w, const char *key, list_row *put)
 {
     size_t number = 0;
     prn_json_open(json, key, '[', false);
@@ -133,9 +133,9 @@ prony_status prn_history_list_json(const prn_history_writing *w, const prony_wri
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_string(json, "name", w->options->name);
     history_json_groups(json, w);
-    put_rows(json, w, "runs", put_run);
-    put_rows(json, w, "values", put_values);
-    put_rows(json, w, "layers", put_layers);
+    history_json_rows(json, w, "runs", history_json_run);
+    history_json_rows(json, w, "values", put_values);
+    history_json_rows(json, w, "layers", put_layers);
     return prn_json_finish(json);
 }
 

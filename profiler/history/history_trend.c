@@ -40,7 +40,7 @@ const char *prn_trend_outcome_name(prn_trend_outcome outcome)
 
 /* ---- points ---- */
 
-static const prony_history_value *value_of(const prony_history_run *run, const char *metric)
+static const prony_history_value *trend_value(const prony_history_run *run, const char *metric)
 {
     for (size_t i = 0; i < run->value_count; i++)
         if (strcmp(run->values[i].metric, metric) == 0) return &run->values[i];
@@ -56,7 +56,7 @@ static prony_status collect_points(prn_trend *t, const prony_history *history, c
     if (!t->points) return prn_no_memory(error);
     for (size_t i = first; i < g->count; i++) {
         const prony_history_run *run = &history->runs[g->runs[i]];
-        const prony_history_value *value = value_of(run, t->metric->key);
+        const prony_history_value *value = trend_value(run, t->metric->key);
         if (!value || !isfinite(value->value)) continue;
         prn_trend_point *p = &t->points[t->count++];
         *p = (prn_trend_point){run, value->value, {value->interval[0], value->interval[1]}, .level = NAN};
@@ -162,8 +162,8 @@ static double layer_time(const prony_history_run *run, size_t hint, const char *
     return NAN;
 }
 
-static size_t layer_times(const prony_history_run *const *runs, size_t count, size_t hint, const char *name,
-                          double *out)
+static size_t trend_layer_times(const prony_history_run *const *runs, size_t count, size_t hint, const char *name,
+                                double *out)
 {
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
@@ -201,8 +201,8 @@ static prony_status find_layers(prn_trend_change *c, const prn_trend *t, size_t 
             double a[LAYER_RUNS], b[LAYER_RUNS];
             prn_rank_test test = {0};
             prn_trend_layer layer = {.name = after[0]->layers[l].name, .op = after[0]->layers[l].op};
-            const size_t n = layer_times(before, before_count, l, layer.name, a),
-                         m = layer_times(after, after_count, l, layer.name, b);
+            const size_t n = trend_layer_times(before, before_count, l, layer.name, a),
+                         m = trend_layer_times(after, after_count, l, layer.name, b);
             if (n == 0 || m == 0) continue;
             if (pass) PRN_TRY(prn_rank_test_compute(&test, a, n, 1, b, m, 1, error));
             layer.before_ns = prn_median(a, n); /* sorts */
@@ -320,7 +320,7 @@ static bool repeats_accuracy(const prn_trend *t)
 {
     if (t->count == 0 || strcmp(t->metric->key, "evaluation") != 0) return false;
     const prn_trend_point *newest = &t->points[t->count - 1];
-    const prony_history_value *top1 = value_of(newest->run, "top1_accuracy");
+    const prony_history_value *top1 = trend_value(newest->run, "top1_accuracy");
     return top1 && !(fabs(top1->value - newest->value) > 0);
 }
 

@@ -95,7 +95,8 @@ class Keep(HistoryTest):
                           "JOIN configurations ON configurations.id = configuration ORDER BY runs.id")
         self.assertEqual(rows[0][:3], ("prony.report/1", "nightly", "cafe"))
         kinds = [row[3].split(",")[0] for row in rows]
-        self.assertEqual([kinds.count(k) for k in ("profile", "bench", "load single")], [3, 2, 1], rows)
+        self.assertEqual([kinds.count(k) for k in ("profile", "profile of labelled data", "bench", "load single")],
+                         [2, 1, 2, 1], rows)
         self.assertIn(kinds.count("scale"), (1, 2))
         self.assertGreater(self.query("SELECT count(*) FROM run_layers")[0][0], 10)
         before = len(rows)
