@@ -2,7 +2,6 @@
  * store the same. A failure is a message and the exit status; the report is written before. */
 #define _GNU_SOURCE /* open_memstream */
 #include "bench/history/history.h"
-#include "bench/session/judge.h"
 
 #include <stdlib.h>
 
@@ -23,6 +22,11 @@ int history_keep_document(const options *o, const char *json, size_t size, int c
     return kept == EXIT_DONE || code == EXIT_VERDICT ? code : kept;
 }
 
+static int keep_write(void *user, const char *data, size_t size)
+{
+    return fwrite(data, 1, size, user) == size ? 0 : -1;
+}
+
 int history_keep_report(const options *o, const prony_report *report, int code)
 {
     prony_error error = {0};
@@ -32,7 +36,7 @@ int history_keep_report(const options *o, const prony_report *report, int code)
     if (!o->history.file || !report) return code;
     FILE *stream = open_memstream(&text, &size);
     if (!stream) return fail(o, "out of memory");
-    const prony_status status = prony_report_write(report, PRONY_FORMAT_JSON, &w, write_to_stream, stream, &error);
+    const prony_status status = prony_report_write(report, PRONY_FORMAT_JSON, &w, keep_write, stream, &error);
     const bool closed = fclose(stream) == 0;
     int kept = status != PRONY_OK ? report_error(o, &error)
                : closed           ? history_keep_document(o, text, size, code)

@@ -454,7 +454,10 @@ static const option_row rows[] = {
      .help = "ONNX Runtime's library, libonnxruntime.so",
      .otherwise = "PRONY_ORT_LIB, or an npm package onnxruntime-node in ./node_modules"},
 
-    {"history", 0, OPTION_COMMON, GROUP_FILES, KEEPERS, OPTION_TEXT, F(history.file), .value = "FILE.db",
+    {"history", 0, OPTION_COMMON, GROUP_FILES, KEEPERS & ~BENCH, OPTION_TEXT, F(history.file), .value = "FILE.db",
+     .help = "keep the run in this file, for prony history",
+     .details = "A SQLite file, made if it does not exist; several processes may write to it at once."},
+    {"history", 0, OPTION_RARE, GROUP_FILES, BENCH, OPTION_TEXT, F(history.file), .value = "FILE.db",
      .help = "keep the run in this file, for prony history",
      .details = "A SQLite file, made if it does not exist; several processes may write to it at once."},
     {"history-keep", 0, OPTION_RARE, GROUP_FILES, KEEPERS | HISTORY, OPTION_PARSED, .parse = parse_age, .value = "AGE",

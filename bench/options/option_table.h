@@ -152,7 +152,7 @@ int options_begin(options *o, const command_row *command);
 option_parse_fn parse_threads, parse_workers, parse_thread_list, parse_worker_list, parse_batches, parse_precisions,
     parse_affinity, parse_named_shape, parse_input, parse_preprocess, parse_against, parse_filter, parse_metrics,
     parse_threshold, parse_generate, parse_graph, parse_chart, parse_plot, parse_memory_limit, parse_time_limit,
-     parse_age, parse_size;
+    parse_age, parse_size;
 
 /* ---- option_parse.c ---- */
 

@@ -1,9 +1,6 @@
-/* The runs of a history in memory, and the public calls that show and judge them. */
+/* The runs of a history in memory. */
 #include "profiler/history/history.h"
 
-#include "base/option_struct.h"
-
-#include <math.h>
 #include <string.h>
 
 prony_status prony_history_create(prony_history **out, prony_error *error)
@@ -82,102 +79,4 @@ prony_status prony_history_add(prony_history *h, const prony_history_run *run, p
     if (!copy_rows(h, &own, before)) return prn_no_memory(error);
     h->runs[h->count++] = own;
     return PRONY_OK;
-}
-
-/* ---- showing and judging ---- */
-
-static prony_status history_begin(prn_history_writing *w, prony_history_options *own, prony_metrics **metrics,
-                                  const prony_history *history, const prony_history_options *options,
-                                  prony_error *error)
-{
-    PRN_TRY(prn_options_read(own, sizeof *own, options, "history options", error));
-    if (!(own->noise > 0)) own->noise = 0.01;
-    if (own->last <= 0) own->last = 500;
-    if (!own->name) own->name = "history";
-    *w = (prn_history_writing){.history = history, .options = own};
-    PRN_TRY(prony_metrics_create(metrics, error));
-    w->metrics = *metrics;
-    return prn_history_group_runs(&w->groups, history, own, error);
-}
-
-static prn_history_writer *history_writer(prony_history_view view, prony_format format)
-{
-    const bool text = format == PRONY_FORMAT_TEXT, json = format == PRONY_FORMAT_JSON;
-    switch (view) {
-    case PRONY_HISTORY_LIST:
-        return text                          ? prn_history_list_text
-               : json                        ? prn_history_list_json
-               : format == PRONY_FORMAT_HTML ? prn_history_page
-                                             : NULL;
-    case PRONY_HISTORY_TREND:
-        return text ? prn_history_trend_text : json ? prn_history_trend_json : NULL;
-    case PRONY_HISTORY_CHECK:
-        return text ? prn_history_check_text : json ? prn_history_check_json : NULL;
-    }
-    return NULL;
-}
-
-prony_status prony_history_write(const prony_history *history, prony_history_view view,
-                                 const prony_history_options *options, prony_format format,
-                                 const prony_write_options *write_options, prony_write_fn write, void *user,
-                                 prony_error *error)
-{
-    prony_history_options own = PRONY_HISTORY_OPTIONS_INIT;
-    prony_write_options shown = PRONY_WRITE_OPTIONS_INIT;
-    prn_history_writing w = {0};
-    prony_metrics *metrics = NULL;
-    if (!history || !write) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_history_write: an argument is NULL");
-    prn_history_writer *writer = history_writer(view, format);
-    if (!writer)
-        return prn_fail(error, PRONY_INVALID_ARGUMENT, "a history is written as text or JSON, its list as HTML too");
-    PRN_TRY(prn_options_read(&shown, sizeof shown, write_options, "write options", error));
-    prony_status status = history_begin(&w, &own, &metrics, history, options, error);
-    if (status == PRONY_OK) status = writer(&w, &shown, write, user, error);
-    prn_history_groups_release(&w.groups);
-    prony_metrics_release(metrics);
-    return status;
-}
-
-bool prn_history_is_newest(const prn_history_writing *w, const prn_history_group *group)
-{
-    const prony_history_run *newest = w->groups.groups[0].of;
-    return group->of == newest || (newest->command && group->of->command == newest->command);
-}
-
-static prony_status check_group(prony_history_verdict *out, const prn_history_writing *w,
-                                const prn_history_group *group, prony_error *error)
-{
-    const prony_metric *metrics[PRN_TREND_METRICS];
-    size_t count;
-    PRN_TRY(prn_trend_metrics(metrics, PRN_TREND_METRICS, &count, w->metrics, w->options->metrics, PRN_TREND_CHECKED,
-                              error));
-    prony_status status = PRONY_OK;
-    for (size_t m = 0; m < count && status == PRONY_OK; m++) {
-        prn_trend trend;
-        status = prn_trend_make(&trend, w->history, group, metrics[m], w->options, error);
-        if (status != PRONY_OK) break;
-        if (trend.count) {
-            out->checked++;
-            out->regressions += trend.outcome == PRN_TREND_WORSE || trend.outcome == PRN_TREND_DRIFTS;
-            out->undecided += trend.outcome == PRN_TREND_BUSY || trend.outcome == PRN_TREND_FEW;
-        }
-        prn_trend_release(&trend);
-    }
-    return status;
-}
-
-prony_status prony_history_check(prony_history_verdict *out, const prony_history *history,
-                                 const prony_history_options *options, prony_error *error)
-{
-    prony_history_options own = PRONY_HISTORY_OPTIONS_INIT;
-    prn_history_writing w = {0};
-    prony_metrics *metrics = NULL;
-    if (!out || !history) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_history_check: an argument is NULL");
-    *out = (prony_history_verdict){0};
-    prony_status status = history_begin(&w, &own, &metrics, history, options, error);
-    for (size_t g = 0; status == PRONY_OK && g < w.groups.count; g++)
-        if (prn_history_is_newest(&w, &w.groups.groups[g])) status = check_group(out, &w, &w.groups.groups[g], error);
-    prn_history_groups_release(&w.groups);
-    prony_metrics_release(metrics);
-    return status;
 }

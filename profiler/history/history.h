@@ -119,6 +119,12 @@ typedef struct prn_history_writing {
     prn_history_groups groups;
 } prn_history_writing;
 
+/* Reads options with their defaults and groups the runs. Also after a failure, prn_history_end releases. */
+PRN_MUST_USE prony_status prn_history_begin(prn_history_writing *w, prony_history_options *own, prony_metrics **metrics,
+                                            const prony_history *history, const prony_history_options *options,
+                                            prony_error *error);
+void prn_history_end(prn_history_writing *w, prony_metrics *metrics);
+
 typedef prony_status prn_history_writer(const prn_history_writing *w, const prony_write_options *options,
                                         prony_write_fn write, void *user, prony_error *error);
 PRN_MUST_USE prn_history_writer prn_history_list_text, prn_history_trend_text, prn_history_check_text,

@@ -1,6 +1,8 @@
 /* Groups of runs that may be compared: equal model file, machine and configuration, unless the caller joins them. */
 #include "profiler/history/history.h"
 
+#include "base/option_struct.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,4 +100,29 @@ void prn_history_groups_release(prn_history_groups *groups)
     prn_bump_release(&groups->pool);
     prn_free(groups->groups);
     *groups = (prn_history_groups){0};
+}
+
+bool prn_history_is_newest(const prn_history_writing *w, const prn_history_group *group)
+{
+    const prony_history_run *newest = w->groups.groups[0].of;
+    return group->of == newest || (newest->command && group->of->command == newest->command);
+}
+
+prony_status prn_history_begin(prn_history_writing *w, prony_history_options *own, prony_metrics **metrics,
+                               const prony_history *history, const prony_history_options *options, prony_error *error)
+{
+    PRN_TRY(prn_options_read(own, sizeof *own, options, "history options", error));
+    if (!(own->noise > 0)) own->noise = 0.01;
+    if (own->last <= 0) own->last = 500;
+    if (!own->name) own->name = "history";
+    *w = (prn_history_writing){.history = history, .options = own};
+    PRN_TRY(prony_metrics_create(metrics, error));
+    w->metrics = *metrics;
+    return prn_history_group_runs(&w->groups, history, own, error);
+}
+
+void prn_history_end(prn_history_writing *w, prony_metrics *metrics)
+{
+    prn_history_groups_release(&w->groups);
+    prony_metrics_release(metrics);
 }
