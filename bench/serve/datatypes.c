@@ -90,27 +90,90 @@ static double narrow_value(unsigned bits, narrow_float f)
     return minus ? -value : value;
 }
 
+/* The layout of a type; exponent_bits 0: another kind of type. */
+static narrow_float narrow_layout(prony_dtype dtype)
+{
+    switch (dtype) {
+    case PRONY_FLOAT16:
+        return (narrow_float){5, 10, 15, .infinities = true};
+    case PRONY_BFLOAT16:
+        return (narrow_float){8, 7, 127, .infinities = true};
+    case PRONY_FLOAT8E4M3FN:
+        return (narrow_float){4, 3, 7, .one_nan = true};
+    case PRONY_FLOAT8E4M3FNUZ:
+        return (narrow_float){4, 3, 8, .no_minus_zero = true};
+    case PRONY_FLOAT8E5M2:
+        return (narrow_float){5, 2, 15, .infinities = true};
+    case PRONY_FLOAT8E5M2FNUZ:
+        return (narrow_float){5, 2, 16, .no_minus_zero = true};
+    case PRONY_FLOAT4E2M1:
+        return (narrow_float){2, 1, 1, false, false, false};
+    default:
+        return (narrow_float){0};
+    }
+}
+
 static double narrow_element(prony_dtype dtype, const void *data, size_t index)
 {
     const uint8_t *bytes = data;
-    switch (dtype) {
-    case PRONY_FLOAT16:
-        return narrow_value(((const uint16_t *)data)[index], (narrow_float){5, 10, 15, true, false, false});
-    case PRONY_BFLOAT16:
-        return narrow_value(((const uint16_t *)data)[index], (narrow_float){8, 7, 127, true, false, false});
-    case PRONY_FLOAT8E4M3FN:
-        return narrow_value(bytes[index], (narrow_float){4, 3, 7, false, true, false});
-    case PRONY_FLOAT8E4M3FNUZ:
-        return narrow_value(bytes[index], (narrow_float){4, 3, 8, false, false, true});
-    case PRONY_FLOAT8E5M2:
-        return narrow_value(bytes[index], (narrow_float){5, 2, 15, true, false, false});
-    case PRONY_FLOAT8E5M2FNUZ:
-        return narrow_value(bytes[index], (narrow_float){5, 2, 16, false, false, true});
-    case PRONY_FLOAT8E8M0:
-        return bytes[index] == UINT8_MAX ? NAN : ldexp(1, bytes[index] - 127);
-    default: /* PRONY_FLOAT4E2M1 */
-        return narrow_value(bytes[index / 2] >> (index % 2 * 4) & 15, (narrow_float){2, 1, 1, false, false, false});
+    if (dtype == PRONY_FLOAT8E8M0) return bytes[index] == UINT8_MAX ? NAN : ldexp(1, bytes[index] - 127);
+    unsigned bits = dtype == PRONY_FLOAT16 || dtype == PRONY_BFLOAT16 ? ((const uint16_t *)data)[index]
+                    : dtype == PRONY_FLOAT4E2M1                       ? bytes[index / 2] >> (index % 2 * 4) & 15U
+                                                                      : bytes[index];
+    return narrow_value(bits, narrow_layout(dtype));
+}
+
+/* The code of the magnitude. Codes of magnitudes ascend without gaps: a step of the code is a step of the mantissa, also
+ * from the subnormal numbers to the normal ones and from one exponent to the next. */
+static bool narrow_code(double magnitude, narrow_float f, unsigned *code)
+{
+    int exponent, least = 1 - f.bias;
+    unsigned most = f.infinities ? (((1U << f.exponent_bits) - 1) << f.mantissa_bits) - 1
+                                 : (1U << (f.exponent_bits + f.mantissa_bits)) - 1 - f.one_nan;
+    frexp(magnitude, &exponent);
+    exponent = magnitude > 0 && exponent - 1 > least ? exponent - 1 : least;
+    double steps = nearbyint(ldexp(magnitude, f.mantissa_bits - exponent));
+    if (exponent > 1 << f.exponent_bits) return false;
+    *code = ((unsigned)(exponent - least) << f.mantissa_bits) + (unsigned)steps;
+    return *code <= most;
+}
+
+bool datatype_set_float(prony_dtype dtype, void *data, size_t index, double value)
+{
+    uint8_t *bytes = data;
+    unsigned code;
+    int exponent;
+    if (dtype == PRONY_FLOAT8E8M0) { /* powers of two alone */
+        bool power = value > 0 && frexp(value, &exponent) == 0.5 && exponent >= -126 && exponent <= 128;
+        if (power) bytes[index] = (uint8_t)(exponent + 126);
+        return power;
     }
+    const narrow_float f = narrow_layout(dtype);
+    if (!isfinite(value) || !narrow_code(fabs(value), f, &code)) return false;
+    if (signbit(value) && !(f.no_minus_zero && code == 0)) code |= 1U << (f.exponent_bits + f.mantissa_bits);
+    if (dtype == PRONY_FLOAT16 || dtype == PRONY_BFLOAT16)
+        ((uint16_t *)data)[index] = (uint16_t)code;
+    else if (dtype == PRONY_FLOAT4E2M1)
+        bytes[index / 2] = (uint8_t)(bytes[index / 2] | code << (index % 2 * 4));
+    else
+        bytes[index] = (uint8_t)code;
+    return true;
+}
+
+bool datatype_is_packed(prony_dtype dtype)
+{
+    return dtype == PRONY_INT4 || dtype == PRONY_UINT4 || dtype == PRONY_INT2 || dtype == PRONY_UINT2;
+}
+
+bool datatype_set_packed(prony_dtype dtype, void *data, size_t index, int64_t value)
+{
+    bool is_signed = dtype == PRONY_INT4 || dtype == PRONY_INT2;
+    unsigned bits = dtype == PRONY_INT4 || dtype == PRONY_UINT4 ? 4 : 2, each = 8 / bits;
+    int64_t least = is_signed ? -(INT64_C(1) << (bits - 1)) : 0, most = (INT64_C(1) << (bits - is_signed)) - 1;
+    if (value < least || value > most) return false;
+    uint8_t *byte = (uint8_t *)data + index / each;
+    *byte = (uint8_t)(*byte | ((uint64_t)value & ((1U << bits) - 1)) << (index % each * bits));
+    return true;
 }
 
 /* Packed integers: low bits first. */
@@ -213,7 +276,7 @@ void datatype_put(text_buffer *to, prony_dtype dtype, const void *data, size_t i
     case PRONY_FLOAT8E5M2FNUZ:
     case PRONY_FLOAT8E8M0:
     case PRONY_FLOAT4E2M1:
-        buffer_number(to, narrow_element(dtype, data, index));
+        put_float64(to, narrow_element(dtype, data, index));
         break;
     default:
         put_integer(to, dtype, data, index);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOTAL_BODIES = 4 }; /* requests under way hold at most so many bodies of the largest size */
+enum { READ_ON = 16 << 20, TOTAL_BODIES = 4 }; /* requests under way hold at most so many bodies of the largest size */
 #define LEAST_TOTAL ((size_t)256 << 20)
 
 typedef struct exchange {
@@ -149,6 +149,12 @@ static bool count_bytes(service *s, exchange *x, size_t bytes)
     return fits;
 }
 
+/* Bytes of a body that are read, most of them for the answer's sake: a client that still sends may not see it. */
+static uint64_t most_read(const service *s)
+{
+    return (uint64_t)body_limit(s) + READ_ON;
+}
+
 /* A body beyond the limits is read to its end, so that the client gets the answer, but not far. */
 static enum MHD_Result take_body(service *s, exchange *x, const char *data, size_t size)
 {
@@ -160,7 +166,7 @@ static enum MHD_Result take_body(service *s, exchange *x, const char *data, size
         if (x->body.failed) x->refused = 503;
     }
     if (x->refused) buffer_free(&x->body);
-    return x->seen / 2 > body_limit(s) ? MHD_NO : MHD_YES;
+    return x->seen > most_read(s) ? MHD_NO : MHD_YES;
 }
 
 static enum MHD_Result begin(service *s, struct MHD_Connection *connection, void **state)
@@ -173,6 +179,8 @@ static enum MHD_Result begin(service *s, struct MHD_Connection *connection, void
     s->exchanges++;
     pthread_mutex_unlock(&s->lock);
     if (length == SIZE_MAX || length <= body_limit(s)) return MHD_YES;
+    x->refused = 413;
+    if (length <= most_read(s) && !header(connection, MHD_HTTP_HEADER_EXPECT)) return MHD_YES;
     char message[100];
     snprintf(message, sizeof message, "the body has more than %zu bytes (--max-body)", body_limit(s));
     return send_error(s, connection, 413, message, true);
@@ -231,15 +239,6 @@ static enum MHD_Result handle(service *s, struct MHD_Connection *connection, con
     return slot ? handle_infer(s, connection, slot, x) : send_answer(s, connection, &answer, false);
 }
 
-/* The answer of a job, whose connection was resumed. */
-static enum MHD_Result answer_job(service *s, struct MHD_Connection *connection, exchange *x)
-{
-    pthread_mutex_lock(&s->lock);
-    bool answered = x->job->answered;
-    pthread_mutex_unlock(&s->lock);
-    return answered ? send_answer(s, connection, &x->job->answer, false) : MHD_YES;
-}
-
 enum MHD_Result exchange_handle(void *user, struct MHD_Connection *connection, const char *url, const char *method,
                                 const char *version, const char *data, size_t *data_size, void **state)
 {
@@ -252,7 +251,8 @@ enum MHD_Result exchange_handle(void *user, struct MHD_Connection *connection, c
         *data_size = 0;
         return take_body(s, x, data, size);
     }
-    return x->job ? answer_job(s, connection, x) : handle(s, connection, method, url, x);
+    if (x->job) return send_answer(s, connection, &x->job->answer, false); /* resumed: the answer is there */
+    return handle(s, connection, method, url, x);
 }
 
 void exchange_completed(void *user, struct MHD_Connection *connection, void **state,

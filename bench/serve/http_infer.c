@@ -15,27 +15,39 @@ void service_job_release(service_job *job)
     free(job);
 }
 
-/* Takes the answer if the job has none yet, and resumes the connection. Its first call also ends the job's stay in the
- * list of waiting ones. */
-static bool job_answer(service_job *job, service_answer *answer)
+static void count_job(const service_job *job, int status, const prony_batch_result *r)
+{
+    stats_request request = {.status = status, .samples = job->request.samples};
+    int64_t now = prony_now_ns();
+    request.latency_ns = now - job->received_ns;
+    if (r && r->status == PRONY_OK) {
+        request.queue_ns = r->started_ns - r->submitted_ns;
+        request.run_ns = r->finished_ns - r->started_ns;
+    }
+    stats_add_request(job->version->slot->stats, &request, now);
+}
+
+/* Takes the answer if the job has none yet, counts it, and resumes the connection: nothing is sent before. `r` (may be
+ * NULL) is the batcher's result. The first call also ends the job's stay in the list of waiting ones. */
+static void job_answer(service_job *job, service_answer *answer, const prony_batch_result *r)
 {
     service *s = job->service;
     pthread_mutex_lock(&s->lock);
     bool first = !job->answered;
     if (first) {
         job->answered = true;
-        job->answer = *answer;
         *job->link = job->next;
         if (job->next) job->next->link = job->link;
         s->job_count--;
     }
-    struct MHD_Connection *connection = job->connection;
     pthread_mutex_unlock(&s->lock);
-    if (first)
-        MHD_resume_connection(connection);
-    else
+    if (!first) {
         buffer_free(&answer->body);
-    return first;
+        return;
+    }
+    job->answer = *answer;
+    count_job(job, answer->status, r);
+    MHD_resume_connection(job->connection);
 }
 
 static int status_of(prony_status status)
@@ -53,18 +65,6 @@ static int status_of(prony_status status)
     default:
         return 500;
     }
-}
-
-static void count_job(const service_job *job, int status, const prony_batch_result *r)
-{
-    stats_request request = {.status = status, .samples = job->request.samples};
-    int64_t now = prony_now_ns();
-    request.latency_ns = now - job->received_ns;
-    if (r && r->status == PRONY_OK) {
-        request.queue_ns = r->started_ns - r->submitted_ns;
-        request.run_ns = r->finished_ns - r->started_ns;
-    }
-    stats_add_request(job->version->slot->stats, &request, now);
 }
 
 /* Requests of one run have one time of its start; the batcher's thread calls `done` for one after another. */
@@ -95,8 +95,7 @@ static void job_done(void *user, const prony_batch_result *r)
     } else {
         answer_error(&answer, status_of(r->status), "model '%s': %s", job->version->slot->name, r->message);
     }
-    int status = answer.status;
-    if (job_answer(job, &answer)) count_job(job, status, r);
+    job_answer(job, &answer, r);
     service_job_release(job);
 }
 
@@ -124,8 +123,7 @@ static void refuse_submission(service_job *job, const prony_error *error)
     else
         answer_error(&answer, error->status == PRONY_CANCELLED ? 503 : status_of(error->status), "model '%s': %s", name,
                      error->message);
-    int status = answer.status;
-    if (job_answer(job, &answer)) count_job(job, status, NULL);
+    job_answer(job, &answer, NULL);
 }
 
 service_job *infer_start(service *s, struct MHD_Connection *connection, served_model *slot, text_buffer *body,
@@ -180,12 +178,11 @@ int64_t service_expire(service *s, int64_t now_ns)
         pthread_mutex_unlock(&s->lock);
         if (!late) return next_ns;
         service_answer answer = {.header_size = SIZE_MAX};
-        bool ended = now_ns == INT64_MAX;
-        if (ended)
+        if (now_ns == INT64_MAX)
             answer_error(&answer, 503, "the service is ending");
         else
             answer_error(&answer, 504, "model '%s': no result within the request's time", late->version->slot->name);
-        if (job_answer(late, &answer)) count_job(late, ended ? 503 : 504, NULL);
+        job_answer(late, &answer, NULL);
         service_job_release(late);
     }
 }

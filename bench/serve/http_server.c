@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 511, HTTP_THREADS = 2, DRAIN_STEP_NS = 5000000 };
+enum { BACKLOG = 511, HTTP_THREADS = 2, DRAIN_STEP_NS = 5000000, LAST_NS = 500000000 };
 
 /* ---- connections ---- */
 
@@ -119,15 +119,9 @@ int service_listen(service *s)
     return fail(s->o, "cannot start the HTTP server: %s", strerror(errno));
 }
 
-/* The listening socket closes first. Requests that were accepted are answered; new ones on open connections get 503. */
-void service_stop(service *s)
+/* Waits until no request is under way, at most until `end_ns`. */
+static void await_exchanges(service *s, int64_t end_ns)
 {
-    if (!s->daemon) return;
-    atomic_store(&s->draining, true);
-    MHD_socket socket = MHD_quiesce_daemon(s->daemon);
-    if (socket != MHD_INVALID_SOCKET) close(socket);
-    int64_t end_ns = prony_now_ns() + s->o->serve.drain_ns;
-    events_end(s);
     for (bool busy = true; busy && prony_now_ns() < end_ns;) {
         service_expire(s, prony_now_ns());
         pthread_mutex_lock(&s->lock);
@@ -135,7 +129,20 @@ void service_stop(service *s)
         pthread_mutex_unlock(&s->lock);
         if (busy) nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_NS}, NULL);
     }
-    service_expire(s, INT64_MAX); /* a suspended connection must not outlive the daemon */
+}
+
+/* The listening socket closes first. Requests that were accepted are answered; new ones on open connections get 503. A
+ * suspended connection must not outlive the daemon, so the jobs that are left get 503 too, and time to send it. */
+void service_stop(service *s)
+{
+    if (!s->daemon) return;
+    atomic_store(&s->draining, true);
+    MHD_socket socket = MHD_quiesce_daemon(s->daemon);
+    if (socket != MHD_INVALID_SOCKET) close(socket);
+    events_end(s);
+    await_exchanges(s, prony_now_ns() + s->o->serve.drain_ns);
+    service_expire(s, INT64_MAX);
+    await_exchanges(s, prony_now_ns() + LAST_NS);
     MHD_stop_daemon(s->daemon);
     s->daemon = NULL;
 }

@@ -88,13 +88,23 @@ static int data_put_float(elements *e, json_slice text)
     if (text.text[0] != '-' && (text.text[0] < '0' || text.text[0] > '9'))
         return data_refuse(e, text, "is not a value of");
     double value = data_number(text);
-    if (!isfinite(value) || (e->value->dtype == PRONY_FLOAT32 && fabs(value) > FLT_MAX))
-        return data_refuse(e, text, "is beyond the range of");
-    if (e->value->dtype == PRONY_FLOAT32)
-        ((float *)e->value->data)[e->index] = (float)value;
-    else
+    bool fits = isfinite(value);
+    if (e->value->dtype == PRONY_FLOAT32) {
+        fits = fabs(value) <= FLT_MAX;
+        if (fits) ((float *)e->value->data)[e->index] = (float)value;
+    } else if (e->value->dtype == PRONY_FLOAT64) {
         ((double *)e->value->data)[e->index] = value;
-    return 0;
+    } else {
+        fits = datatype_set_float(e->value->dtype, e->value->data, e->index, value);
+    }
+    return fits ? 0 : data_refuse(e, text, "is beyond the range of");
+}
+
+static int data_put_packed(elements *e, json_slice text)
+{
+    int64_t value;
+    if (json_integer(text, &value) && datatype_set_packed(e->value->dtype, e->value->data, e->index, value)) return 0;
+    return data_refuse(e, text, "is not a value of");
 }
 
 static int data_put_bool(elements *e, json_slice text)
@@ -126,12 +136,14 @@ static int data_put(elements *e, json_slice text)
     int status;
     if (datatype_integer(e->value->dtype, &least, &most))
         status = data_put_integer(e, text, least, most);
-    else if (e->value->dtype == PRONY_FLOAT32 || e->value->dtype == PRONY_FLOAT64)
-        status = data_put_float(e, text);
     else if (e->value->dtype == PRONY_BOOL)
         status = data_put_bool(e, text);
-    else
+    else if (e->value->dtype == PRONY_STRING)
         status = data_put_string(e, text);
+    else if (datatype_is_packed(e->value->dtype))
+        status = data_put_packed(e, text);
+    else
+        status = data_put_float(e, text);
     e->index++;
     return status;
 }
@@ -156,47 +168,21 @@ static int data_leaves(elements *e, json_slice data)
                       e->input, e->index, e->count);
 }
 
-/* Types that the library reads from text: narrow floats and packed integers. */
-static int data_by_library(elements *e, void *owned[2], json_slice data)
-{
-    prony_error error = {0};
-    prony_value *read = NULL;
-    char *text = malloc(data.size + 1);
-    if (!text) return infer_fail(e->message, NO_MEMORY, "out of memory");
-    memcpy(text, data.text, data.size);
-    text[data.size] = '\0';
-    prony_status status = prony_value_parse(&read, text, e->value->dtype, &e->value->shape, 0, &error);
-    free(text);
-    if (status != PRONY_OK)
-        return infer_fail(e->message, status == PRONY_OUT_OF_MEMORY ? NO_MEMORY : BAD, "model '%s': input '%s': %.600s",
-                          e->model, e->input, error.message);
-    size_t bytes = prony_dtype_bytes(e->value->dtype, (int64_t)e->count);
-    owned[0] = malloc(bytes + 1);
-    if (owned[0]) memcpy(owned[0], read->data, bytes);
-    prony_value_release(read);
-    e->value->data = owned[0];
-    return owned[0] ? 0 : infer_fail(e->message, NO_MEMORY, "out of memory");
-}
-
 int infer_read_data(prony_value *value, void *owned[2], json_slice data, const char *model, const char *input,
                     char message[INFER_MESSAGE])
 {
     elements e = {.value = value, .model = model, .input = input, .message = message};
-    int64_t least, count = prony_shape_numel(&value->shape);
-    uint64_t most;
+    int64_t count = prony_shape_numel(&value->shape);
     if (data.text[0] != '[')
         return infer_fail(message, BAD, "model '%s': input '%s': data is not an array", model, input);
     if (count < 0 ||
         (uint64_t)count > data.size) /* every element takes a byte or more: nothing is allocated for fewer */
         return infer_fail(message, BAD, "model '%s': input '%s': data has fewer elements than its shape", model, input);
     e.count = (size_t)count;
-    bool own = datatype_integer(value->dtype, &least, &most) || value->dtype == PRONY_FLOAT32 ||
-               value->dtype == PRONY_FLOAT64 || value->dtype == PRONY_BOOL || value->dtype == PRONY_STRING;
     if (value->dtype == PRONY_COMPLEX64 || value->dtype == PRONY_COMPLEX128)
         return infer_fail(message, BAD, "model '%s': input '%s': %s needs binary data (binary_data_size)", model, input,
                           datatype_name(value->dtype));
-    if (!own) return data_by_library(&e, owned, data);
-    owned[0] = malloc(prony_dtype_bytes(value->dtype, count) + 1);
+    owned[0] = calloc(1, prony_dtype_bytes(value->dtype, count) + 1);
     if (value->dtype == PRONY_STRING) owned[1] = malloc(data.size + 1);
     if (!owned[0] || (value->dtype == PRONY_STRING && !owned[1]))
         return infer_fail(message, NO_MEMORY, "out of memory");

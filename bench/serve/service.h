@@ -42,8 +42,8 @@ typedef struct service_job {
     infer_request request;
     text_buffer body; /* the request borrows from it */
     atomic_int references;
-    bool answered; /* under the lock */
-    service_answer answer;
+    bool answered;                    /* under the lock */
+    service_answer answer;            /* of the one that set `answered`; read when the connection is resumed */
     int64_t received_ns, deadline_ns; /* 0: none */
 } service_job;
 
