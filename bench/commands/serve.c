@@ -198,6 +198,7 @@ static void wait_for_work(service *s, int64_t deadline_ns, int64_t second_ns)
 static void serve_until_signal(service *s)
 {
     process_times times = read_times();
+    update_process(s, &times);
     int64_t second_ns = prony_now_ns() + SECOND_NS;
     for (uint64_t number = 0; !interrupted();) {
         int64_t deadline_ns = service_expire(s, prony_now_ns());

@@ -117,6 +117,7 @@ alert_event alert_step(alert_state *state, const alert_rule *rule, double value,
     }
     bool holds = rule->above ? value > rule->limit : value < rule->limit;
     state->value = value;
+    state->known = true;
     if (holds == state->firing) {
         state->changing = false;
         return ALERT_NOTHING;

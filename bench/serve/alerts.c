@@ -109,8 +109,8 @@ static char *alert_json(const alert_set *set, size_t rule, size_t model)
 {
     const alert_state *s = &set->states[alert_index(set, rule, model)];
     text_buffer to = {0};
-    char value[32];
-    alert_show(set->rules[rule].metric, s->value, value);
+    char value[32] = "not known";
+    if (s->known) alert_show(set->rules[rule].metric, s->value, value);
     buffer_format(&to, "{\"status\":\"%s\",\"model\":", s->firing ? "firing" : "resolved");
     buffer_json(&to, set->models[model], strlen(set->models[model]));
     buffer_text(&to, ",\"rule\":");
@@ -147,8 +147,8 @@ static void queue_delivery(alert_set *set, size_t rule, size_t model)
 static void say(alert_set *set, size_t rule, size_t model)
 {
     const alert_state *s = &set->states[alert_index(set, rule, model)];
-    char value[32];
-    alert_show(set->rules[rule].metric, s->value, value);
+    char value[32] = "not known";
+    if (s->known) alert_show(set->rules[rule].metric, s->value, value);
     fail(set->o, "alert %s: model '%s': %s (%s)", s->firing ? "fires" : "ends", set->models[model],
          set->rules[rule].text, value);
 }
@@ -327,8 +327,8 @@ void alerts_put(alert_set *set, text_buffer *to)
     for (size_t r = 0; r < set->rule_count; r++)
         for (size_t m = 0; m < set->model_count; m++) {
             const alert_state *s = &set->states[alert_index(set, r, m)];
-            char value[32];
-            alert_show(set->rules[r].metric, s->value, value);
+            char value[32] = "not known";
+            if (s->known) alert_show(set->rules[r].metric, s->value, value);
             buffer_text(to, first ? "{\"model\":" : ",{\"model\":");
             buffer_json(to, set->models[m], strlen(set->models[m]));
             buffer_text(to, ",\"rule\":");

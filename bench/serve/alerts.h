@@ -48,7 +48,8 @@ typedef struct alert_state {
     bool changing;    /* the condition holds (or, while firing, does not) since `since_ns` */
     int64_t since_ns; /* begin of that time */
     int64_t fired_at; /* seconds since 1970 */
-    double value;     /* the last one known */
+    bool known;       /* `value` is the last one that was known */
+    double value;
 } alert_state;
 
 /* false: not a rule; `message` says why. */

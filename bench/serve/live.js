@@ -122,7 +122,7 @@
     byId('operators-note').textContent = model.stamped_runs
       ? `Averages over stamped runs, ${model.stamped_runs} so far.` : 'No run was stamped yet (--profile-every).';
     byId('operators').replaceChildren(...rows.map(o => row(o.name, `${o.op}, kernel ${o.kernel}`, o.share / most,
-      `${(100 * o.share).toFixed(1)} %  ${timeText(o.time_ns)}`)));
+      `${(100 * o.share).toFixed(1)} %, ${timeText(o.time_ns)}`)));
   };
   const drawSizes = model => {
     const total = model.sizes.reduce((a, b) => a + b, 0), most = Math.max(...model.sizes, 1);
@@ -173,7 +173,7 @@
       card('Busy sessions', [digits(model.busy), ''], `of ${model.sessions}, ${model.threads} thread${model.threads === 1 ? '' : 's'} each`),
       card('Processors', state.cpus === null ? ['–', ''] : [digits(state.cpus), ''], state.other_cpus === null ? '' : `others use ${digits(state.other_cpus)}`),
       card('Memory', bytes(state.rss_bytes), `plan ${bytes(model.arena_bytes).join(' ')} a session`),
-      card('Connections', [String(state.connections), ''], `${state.in_progress} requests in progress`));
+      card('Connections', [String(state.connections), ''], `${state.in_progress} request${state.in_progress === 1 ? '' : 's'} in progress`));
     drawRate(model);
     drawLatency(model);
     drawOperators(model);
