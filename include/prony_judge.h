@@ -164,7 +164,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_advice_write(const prony_advice *row
 /* Writes a JSON document of Prony as tables: PRONY_FORMAT_CSV (one table: options->chart names it; NULL: the first),
  * PRONY_FORMAT_MARKDOWN, PRONY_FORMAT_HTML, and of "prony.check/1" PRONY_FORMAT_JUNIT. The schemas are
  * "prony.comparison/1", "prony.check/1", "prony.versus/1", "prony.recommendation/1", "prony.load/1", "prony.matrix/1",
- * "prony.study/1" and "prony.report/1". `name` stands in messages. */
+ * "prony.study/1", "prony.capacity/1" and "prony.report/1". `name` stands in messages. */
 PRONY_API PRONY_MUST_USE prony_status prony_document_write(const char *name, const char *json, size_t size,
                                                            prony_format format, const prony_write_options *options,
                                                            prony_write_fn write, void *user, prony_error *error);

@@ -1,2 +1,67 @@
-#include "bench/command.h"
-int command_capacity(const options *o) { return fail(o, "not yet"); }
+/* prony capacity: the least processors that keep a latency bound at a rate. */
+#include "bench/load/capacity.h"
+#include "bench/options/option_table.h"
+#include "bench/process/interrupt.h"
+
+#include <stdlib.h>
+
+enum { DEFAULT_BATCH = 8 };
+
+static int capacity_check_options(const options *o)
+{
+    if (!(o->load.rate > 0)) return usage(o, "needs --rate, requests per second");
+    if (!o->load.latency_bound_ns) return usage(o, "needs --latency-bound, such as 20ms");
+    return EXIT_DONE;
+}
+
+/* Inputs of one sample, and the sizes of runs. A model whose requests cannot be combined has one size, unless
+ * --max-batch asks for more: then the batcher says why not. */
+static int capacity_set_up(capacity *c)
+{
+    const options *o = c->o;
+    prony_error error = {0};
+    if (load_model(o, &c->model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
+    int code = make_session(o, c->model, &c->session, false);
+    if (code != EXIT_DONE) return code;
+    if (prony_session_prepare(c->session, &error) != PRONY_OK) return report_error(o, &error);
+    c->machine_cores = prony_session_threads(c->session);
+    c->cores = o->capacity.cores ? (int)o->capacity.cores : c->machine_cores;
+    if (c->cores < c->machine_cores) c->machine_cores = c->cores;
+    c->input_count = prony_model_input_count(c->model);
+    c->inputs = calloc(c->input_count + 1, sizeof *c->inputs);
+    if (!c->inputs) return fail(o, "out of memory");
+    for (size_t i = 0; i < c->input_count; i++) c->inputs[i] = prony_session_input_value(c->session, i);
+    c->max_batch = o->load.max_batch ? o->load.max_batch : DEFAULT_BATCH;
+    prony_batcher *trial = NULL;
+    prony_session_options session = session_options(o);
+    prony_batcher_options b = PRONY_BATCHER_OPTIONS_INIT;
+    b.max_batch = c->max_batch;
+    prony_status status = prony_batcher_create(&trial, c->model, &session, &b, &error);
+    prony_batcher_release(status == PRONY_OK ? trial : NULL);
+    c->combines = status == PRONY_OK && c->max_batch > 1;
+    if (status != PRONY_OK && (o->load.max_batch > 1 || status == PRONY_OUT_OF_MEMORY)) return report_error(o, &error);
+    if (!c->combines) c->max_batch = 1;
+    c->size_count = prony_batch_run_sizes(c->max_batch, c->sizes);
+    return EXIT_DONE;
+}
+
+int command_capacity(const options *o)
+{
+    int code = capacity_check_options(o);
+    if (code != EXIT_DONE) return code;
+    capacity *c = calloc(1, sizeof *c);
+    if (!c) return fail(o, "out of memory");
+    c->o = o;
+    c->percentile = o->load.percentile > 0 ? o->load.percentile : 0.99;
+    code = capacity_set_up(c);
+    if (code == EXIT_DONE) code = capacity_measure(c);
+    if (code == EXIT_DONE) code = capacity_search(c);
+    if (code == EXIT_DONE) code = capacity_write(c);
+    if (code == EXIT_DONE && c->answer < 0) code = EXIT_VERDICT;
+    session_release(c->session);
+    prony_model_release(c->model);
+    free(c->inputs);
+    free(c->cells);
+    free(c);
+    return code;
+}

@@ -74,6 +74,26 @@ static void load_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])
              prn_number_si(number, rate, 4, " "), bound ? "; latency bound: " : "", bound ? bound : "");
 }
 
+static void capacity_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])
+{
+    double cores, rate, bound, sessions, threads, batch, headroom;
+    if (!prn_document_number(d, NULL, "config.rate", &rate) ||
+        !prn_document_number(d, NULL, "config.latency_bound_ns", &bound))
+        return;
+    if (!prn_document_number(d, NULL, "answer.cores", &cores) ||
+        !prn_document_number(d, NULL, "answer.sessions", &sessions) ||
+        !prn_document_number(d, NULL, "answer.intra_op_threads", &threads) ||
+        !prn_document_number(d, NULL, "answer.max_batch", &batch) ||
+        !prn_document_number(d, NULL, "answer.headroom", &headroom)) {
+        snprintf(text, PRN_DOCUMENT_LEAD, "No configuration keeps %g ms at %g requests/s.", bound / 1e6, rate);
+        return;
+    }
+    snprintf(
+        text, PRN_DOCUMENT_LEAD,
+        "%g processors keep %g ms at %g requests/s: %g sessions of %g threads, batches of up to %g; headroom %.0f %%.",
+        cores, bound / 1e6, rate, sessions, threads, batch, 100 * headroom);
+}
+
 static void matrix_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])
 {
     prn_number_text rate, time;
@@ -368,6 +388,36 @@ static const prn_document_schema schemas[] = {
         {"late", "late", PRN_CELL_NUMBER},
         {"quantile", "percentile_ns", PRN_CELL_TIME},
         {"kept", "kept", PRN_CELL_FLAG}}}}},
+    {"prony.capacity/1",
+     "Capacity",
+     "model",
+     NULL,
+     capacity_lead,
+     {{"frontier",
+       "Processors and the largest rate that keeps the bound",
+       "frontier",
+       NULL,
+       {{"processors", "cores", PRN_CELL_NUMBER},
+        {"sessions", "sessions", PRN_CELL_NUMBER},
+        {"threads each", "intra_op_threads", PRN_CELL_NUMBER},
+        {"max batch", "max_batch", PRN_CELL_NUMBER},
+        {"largest rate", "largest_rate", PRN_CELL_NUMBER},
+        {"headroom", "headroom", PRN_CELL_SHARE},
+        {"keeps the bound", "keeps_bound", PRN_CELL_FLAG},
+        {"percentile at the rate", "percentile_ns", PRN_CELL_TIME},
+        {"median", "median_ns", PRN_CELL_TIME},
+        {"busy", "utilisation", PRN_CELL_SHARE},
+        {"requests a run", "mean_batch", PRN_CELL_NUMBER},
+        {"estimated", "estimated", PRN_CELL_FLAG}}},
+      {"measured",
+       "Measured times of runs",
+       "measured",
+       NULL,
+       {{"sessions", "sessions", PRN_CELL_NUMBER},
+        {"threads each", "intra_op_threads", PRN_CELL_NUMBER},
+        {"batch", "batch", PRN_CELL_NUMBER},
+        {"median", "median_ns", PRN_CELL_TIME},
+        {"p99", "p99_ns", PRN_CELL_TIME}}}}},
     {"prony.matrix/1",
      "Configurations",
      NULL,

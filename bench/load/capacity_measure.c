@@ -1,0 +1,182 @@
+/* Measures with the batcher itself: its queue always holds full batches, so every run has the wanted size, and copying
+ * counts. Sessions run side by side, so that they disturb one another as they will. */
+#include "bench/load/capacity.h"
+#include "bench/process/interrupt.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { FEWEST_RUNS = 8, LONE_REQUESTS = 60, PAUSE_NS = 1000000 };
+
+typedef struct measurement {
+    capacity *c;
+    capacity_cell *cell;
+    prony_batcher *batcher;
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    size_t under_way, runs;
+    int64_t end_ns;
+    char failure[256];
+} measurement;
+
+static int compare_times(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* A request ended: the time of its run counts once, and another request takes its place until the time is up. */
+static void request_done(void *user, const prony_batch_result *r)
+{
+    static _Thread_local int64_t last_started_ns;
+    measurement *m = user;
+    capacity_cell *cell = m->cell;
+    prony_error error = {0};
+    pthread_mutex_lock(&m->lock);
+    bool first = r->status == PRONY_OK && r->started_ns != last_started_ns && r->batch == cell->batch;
+    last_started_ns = r->started_ns;
+    if (first) {
+        m->runs++;
+        if (m->runs > (size_t)cell->sessions) /* the first runs of all sessions are warm-up */
+            cell->samples_ns[cell->count++ % CAPACITY_SAMPLES] = r->finished_ns - r->started_ns;
+    }
+    if (r->status != PRONY_OK && !*m->failure) snprintf(m->failure, sizeof m->failure, "%s", r->message);
+    bool more = !*m->failure && !interrupted() && (cell->count < FEWEST_RUNS || prony_now_ns() < m->end_ns);
+    pthread_mutex_unlock(&m->lock);
+    if (more && prony_batcher_submit(m->batcher, m->c->inputs, m->c->input_count, request_done, m, &error) == PRONY_OK)
+        return;
+    pthread_mutex_lock(&m->lock);
+    if (more && !*m->failure) snprintf(m->failure, sizeof m->failure, "%.250s", error.message);
+    m->under_way--;
+    pthread_cond_signal(&m->change);
+    pthread_mutex_unlock(&m->lock);
+}
+
+static prony_status make_cell_batcher(capacity *c, const capacity_cell *cell, prony_batcher **out, prony_error *error)
+{
+    prony_session_options session = session_options(c->o);
+    prony_batcher_options b = PRONY_BATCHER_OPTIONS_INIT;
+    session.intra_op_threads = cell->threads;
+    b.sessions = cell->sessions;
+    b.max_batch = cell->batch;
+    return prony_batcher_create(out, c->model, &session, &b, error);
+}
+
+static int measure_cell(capacity *c, capacity_cell *cell, int64_t time_ns)
+{
+    prony_error error = {0};
+    measurement m = {.c = c, .cell = cell, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+    if (make_cell_batcher(c, cell, &m.batcher, &error) != PRONY_OK) return report_error(c->o, &error);
+    size_t at_once = (size_t)(3 * cell->sessions * cell->batch);
+    m.under_way = at_once;
+    m.end_ns = prony_now_ns() + time_ns;
+    for (size_t i = 0; i < at_once; i++) {
+        if (prony_batcher_submit(m.batcher, c->inputs, c->input_count, request_done, &m, &error) == PRONY_OK) continue;
+        pthread_mutex_lock(&m.lock);
+        snprintf(m.failure, sizeof m.failure, "%.250s", error.message);
+        m.under_way -= at_once - i;
+        pthread_mutex_unlock(&m.lock);
+        break;
+    }
+    pthread_mutex_lock(&m.lock);
+    while (m.under_way) pthread_cond_wait(&m.change, &m.lock);
+    pthread_mutex_unlock(&m.lock);
+    prony_batcher_release(m.batcher);
+    if (interrupted()) return fail(c->o, "%s", interrupted());
+    if (*m.failure) return fail(c->o, "%s", m.failure);
+    if (cell->count > CAPACITY_SAMPLES) cell->count = CAPACITY_SAMPLES;
+    int64_t sorted[CAPACITY_SAMPLES];
+    memcpy(sorted, cell->samples_ns, cell->count * sizeof *sorted);
+    qsort(sorted, cell->count, sizeof *sorted, compare_times);
+    cell->median_ns = sorted[cell->count / 2];
+    cell->p99_ns = sorted[cell->count * 99 / 100];
+    return EXIT_DONE;
+}
+
+/* The time from submission to the start of a run while a session sleeps: the median of lone requests. */
+typedef struct lone_request {
+    pthread_mutex_t lock;
+    pthread_cond_t change;
+    bool done;
+    int64_t wait_ns;
+} lone_request;
+
+static void lone_done(void *user, const prony_batch_result *r)
+{
+    lone_request *lone = user;
+    pthread_mutex_lock(&lone->lock);
+    lone->wait_ns = r->started_ns - r->submitted_ns;
+    lone->done = true;
+    pthread_cond_signal(&lone->change);
+    pthread_mutex_unlock(&lone->lock);
+}
+
+static int measure_dispatch(capacity *c)
+{
+    int64_t waits[LONE_REQUESTS];
+    prony_error error = {0};
+    prony_batcher *batcher = NULL;
+    const capacity_cell one = {.threads = 1, .sessions = 1, .batch = 1};
+    if (make_cell_batcher(c, &one, &batcher, &error) != PRONY_OK) return report_error(c->o, &error);
+    int code = EXIT_DONE;
+    for (int i = 0; i < LONE_REQUESTS && code == EXIT_DONE && !interrupted(); i++) {
+        lone_request lone = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        if (prony_batcher_submit(batcher, c->inputs, c->input_count, lone_done, &lone, &error) != PRONY_OK) {
+            code = report_error(c->o, &error);
+            break;
+        }
+        pthread_mutex_lock(&lone.lock);
+        while (!lone.done) pthread_cond_wait(&lone.change, &lone.lock);
+        pthread_mutex_unlock(&lone.lock);
+        waits[i] = lone.wait_ns;
+    }
+    prony_batcher_release(batcher);
+    if (code != EXIT_DONE) return code;
+    if (interrupted()) return fail(c->o, "%s", interrupted());
+    qsort(waits, LONE_REQUESTS, sizeof *waits, compare_times);
+    c->dispatch_ns = waits[LONE_REQUESTS / 2];
+    return EXIT_DONE;
+}
+
+/* 1, 2, 4, ... below `most`, and `most`; returns how many. */
+static int doubling_counts(int most, int counts[16])
+{
+    int count = 0;
+    for (int n = 1; n < most && count < 15; n *= 2) counts[count++] = n;
+    counts[count++] = most;
+    return count;
+}
+
+static void plan_cells(capacity *c)
+{
+    int threads[16], sessions[16];
+    int thread_count = doubling_counts(c->machine_cores, threads);
+    for (int t = 0; t < thread_count; t++) {
+        int session_count = doubling_counts(c->machine_cores / threads[t], sessions);
+        for (int s = 0; s < session_count; s++)
+            for (int b = 0; b < c->size_count && c->cell_count < CAPACITY_CELLS; b++)
+                c->cells[c->cell_count++] =
+                    (capacity_cell){.threads = threads[t], .sessions = sessions[s], .batch = c->sizes[b]};
+    }
+}
+
+int capacity_measure(capacity *c)
+{
+    c->cells = calloc(CAPACITY_CELLS, sizeof *c->cells);
+    if (!c->cells) return fail(c->o, "out of memory");
+    plan_cells(c);
+    int64_t time_ns = (int64_t)(c->o->measuring.seconds * 1e9 / (double)c->cell_count);
+    int code = measure_dispatch(c);
+    for (size_t i = 0; code == EXIT_DONE && i < c->cell_count; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "measuring %zu of %zu: %d x %d threads, batch %lld", i + 1, c->cell_count,
+                 c->cells[i].sessions, c->cells[i].threads, (long long)c->cells[i].batch);
+        if (want_progress(c->o)) show_progress_text(text);
+        code = measure_cell(c, &c->cells[i], time_ns);
+    }
+    clear_progress();
+    return code;
+}
