@@ -264,7 +264,7 @@ output_hash() { # REPORT
 
 # Required packages alone: README's list, then those of the tests.
 check_required() {
-    local libraries=(oneDNN OpenBLAS libpng libjpeg zlib) library version
+    local libraries=(oneDNN OpenBLAS libpng libjpeg zlib SQLite libmicrohttpd) library version
     person=root
     mount_copy required
     prepare root

@@ -265,7 +265,7 @@ int command_serve(const options *o)
 
 int command_serve(const options *o)
 {
-    return fail(o, "this build has no HTTP server: libmicrohttpd was missing (Debian: libmicrohttpd-dev)");
+    return fail(o, "prony was built without libmicrohttpd, its HTTP server (Debian: libmicrohttpd-dev)");
 }
 
 #endif

@@ -131,18 +131,19 @@ static void await_exchanges(service *s, int64_t end_ns)
     }
 }
 
-/* The listening socket closes first. Requests that were accepted are answered; new ones on open connections get 503. A
+/* The service stops listening first. Requests that were accepted are answered; new ones on open connections get 503. A
  * suspended connection must not outlive the daemon, so the jobs that are left get 503 too, and time to send it. */
 void service_stop(service *s)
 {
     if (!s->daemon) return;
     atomic_store(&s->draining, true);
     MHD_socket socket = MHD_quiesce_daemon(s->daemon);
-    if (socket != MHD_INVALID_SOCKET) close(socket);
+    if (socket != MHD_INVALID_SOCKET) shutdown(socket, SHUT_RDWR); /* threads may still hold it: closed at the end */
     events_end(s);
     await_exchanges(s, prony_now_ns() + s->o->serve.drain_ns);
     service_expire(s, INT64_MAX);
     await_exchanges(s, prony_now_ns() + LAST_NS);
     MHD_stop_daemon(s->daemon);
+    if (socket != MHD_INVALID_SOCKET) close(socket);
     s->daemon = NULL;
 }

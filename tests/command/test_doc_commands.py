@@ -61,6 +61,10 @@ def shortened(words):
                   for word in (option, value)]
     if command == "versus":
         words += [word for option, value in (("--processes", "3"), ("-t", "10ms")) if option not in words for word in (option, value)]
+    if command == "serve":  # it runs until it is ended
+        words += ["--port", "0", "--time-limit", "1s"]
+    if command == "capacity" and "-t" not in words:
+        words += ["-t", "0.5"]
     if command == "machine" and "-t" not in words:
         words += ["-x", "1", "-t", "0.1"]
     return words

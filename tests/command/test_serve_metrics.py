@@ -72,6 +72,23 @@ class Metrics(ServeTest):
             self.assertEqual((ran.returncode, ran.stdout, ran.stderr), (0, "", ""))
             self.assertIn('operator="a\\"\\\\?\u00e9b"', text)
 
+    @unittest.skipUnless(shutil.which("promtool"), "no promtool (Debian: prometheus)")
+    def test_examples(self):
+        folder = os.path.join(command_case.SOURCE, "docs", "examples", "serve")
+        for arguments in (["check", "rules", os.path.join(folder, "prony_rules.yml")], ["check", "config", os.path.join(folder, "prometheus.yml")]):
+            ran = subprocess.run(["promtool", *arguments], text=True, capture_output=True, check=False)
+            self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        with open(os.path.join(folder, "grafana_dashboard.json"), encoding="utf-8") as file:
+            queries = [t["expr"] for panel in json.load(file)["panels"] for t in panel["targets"]]
+        with open(os.path.join(folder, "prony_rules.yml"), encoding="utf-8") as file:
+            queries.append(file.read())
+        with serving(self.digits, "-x", 1, "--profile-every", 1) as service:
+            service.infer("digits", self.image())
+            time.sleep(1.1)
+            known = self.scrape(service)[1]
+        for name in set(re.findall(r"(?:prony|process)_[a-z_]+", " ".join(queries))):
+            self.assertIn(name, known)
+
     @unittest.skipUnless(shutil.which("prometheus"), "no prometheus (Debian: prometheus)")
     def test_a_prometheus_scrapes(self):
         with socket.socket() as free:
@@ -130,7 +147,8 @@ class Live(ServeTest):
                 if service.get("/live")["connections"] <= 10:
                     break
                 time.sleep(0.1)
-            self.assertLessEqual(service.get("/live")["connections"], 10)  # streams of clients that left end
+            else:
+                self.fail("streams of clients that left do not end")
             for stream in streams[8:]:
                 stream.close()
 

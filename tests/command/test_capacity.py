@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""prony capacity: usage, the document, what its parts say of one another.
+
+    test_capacity.py PRONY SOURCE_DIR [unittest options]
+"""
+import json
+
+import command_case
+import onnx_bytes as ob
+from command_case import DONE, FAILED, USAGE, VERDICT, CommandTest, Schema, run
+
+
+class Capacity(CommandTest):
+    def capacity(self, *arguments, wanted=DONE):
+        code, out, error = run("capacity", *arguments, "-t", "0.5", "--json", "-")
+        self.assertEqual(code, wanted, error)
+        document = json.loads(out)
+        self.assertEqual(Schema("capacity").problems(document), [])
+        return document
+
+    def test_wrong_usage(self):
+        for arguments, why in ((["--latency-bound", "5ms"], "needs --rate"), (["--rate", "10"], "needs --latency-bound"),
+                               (["--rate", "0", "--latency-bound", "5ms"], "--rate needs"), (["--rate", "1", "--latency-bound", "5ms", "--cores", "0"], "--cores"),
+                               (["--rate", "1", "--latency-bound", "5ms", "-x", "2"], "-x")):
+            code, out, error = run("capacity", self.digits, *arguments)
+            self.assertEqual((code, out), (USAGE, ""), arguments)
+            self.assertIn(why, error)
+
+    def test_the_answer_is_the_first_row_that_keeps_the_bound(self):
+        document = self.capacity(self.digits, "--rate", 20, "--latency-bound", "2s", "--cores", 4)
+        rows = document["frontier"]
+        self.assertEqual([row["cores"] for row in rows], [1, 2, 3, 4])
+        self.assertEqual(document["answer"], rows[0])
+        self.assertEqual(document["saturation"], rows[-1])
+        for row in rows:
+            self.assertLessEqual(row["sessions"] * row["intra_op_threads"], row["cores"])
+            self.assertTrue(row["keeps_bound"])
+            self.assertLessEqual(row["percentile_ns"], 2e9)
+            self.assertAlmostEqual(row["headroom"] / (row["largest_rate"] / 20 - 1), 1, places=6)
+            self.assertEqual(row["estimated"], row["cores"] > document["config"]["machine_cores"])
+        self.assertEqual({cell["batch"] for cell in document["measured"]}, {1, 2, 4, 8})
+        for cell in document["measured"]:
+            self.assertGreaterEqual(len(cell["samples_ns"]), 8)
+            self.assertIn(cell["median_ns"], cell["samples_ns"])
+        self.assertIsNotNone(document["doubling"])
+
+    def test_a_bound_that_nothing_keeps_is_a_verdict(self):
+        document = self.capacity(self.digits, "--rate", 1000, "--latency-bound", "1us", "--cores", 2, wanted=VERDICT)
+        self.assertEqual((document["answer"], document["doubling"]), (None, None))
+        self.assertEqual([row["largest_rate"] for row in document["frontier"]], [0, 0])
+
+    def test_models_whose_requests_cannot_be_combined(self):
+        graph = ob.graph([ob.node("Relu", ["x"], ["y"])], inputs=[ob.value("x", ob.FLOAT, [3])], outputs=[ob.value("y", ob.FLOAT, [3])])
+        self.save("fixed.onnx", graph)
+        document = self.capacity(self.path("fixed.onnx"), "--rate", 5, "--latency-bound", "2s", "--cores", 1)
+        self.assertFalse(document["config"]["combines"])
+        self.assertEqual({cell["batch"] for cell in document["measured"]}, {1})
+        code, _, error = run("capacity", self.path("fixed.onnx"), "--rate", 5, "--latency-bound", "2s", "--max-batch", 4)
+        self.assertEqual(code, FAILED)
+        self.assertIn("input 'x'", error)
+
+    def test_page_and_table(self):
+        out = self.succeed("capacity", self.digits, "--rate", 20, "--latency-bound", "2s", "-t", "0.5", "--html", self.path("c.html"), "--csv", self.path("c.csv"))
+        self.assertIn("keeps p99 within 2000 ms at 20 requests/s", out)
+        page = self.read(self.path("c.html")).decode()
+        self.assertIn("largest rate", page)
+        self.assertIn("headroom", self.read(self.path("c.csv")).decode().split("\r\n")[0])
+
+
+if __name__ == "__main__":
+    command_case.main()
