@@ -128,25 +128,68 @@ bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *conte
     return true;
 }
 
+/* True if the row takes the node's types, precision and post-operations. */
+static bool serves(const prn_kernel *k, const prony_context *context)
+{
+    return prn_kernel_takes_types(k, context) && (!k->precisions || (k->precisions >> context->precision & 1)) &&
+           (!context->post_ops || k->post_ops);
+}
+
 /* True if the row serves this node, however fast. */
 static bool op_list_takes(const prn_kernel *k, const prony_context *context)
 {
-    if (!prn_kernel_takes_types(k, context)) return false;
-    if (k->precisions && !(k->precisions >> context->precision & 1)) return false;
-    if (context->post_ops && !k->post_ops) return false;
-    return !k->supported || k->supported(context);
+    return serves(k, context) && (!k->supported || k->supported(context));
+}
+
+/* True if the row is one of the kind wanted, of those that a plan of plain layouts may take. */
+static bool is_like(const prn_kernel *k, bool plain_only, const prn_kernel *like)
+{
+    if (plain_only && (k->own_layout || k->place)) return false;
+    if (!like) return true;
+    return k->own_layout == like->own_layout && k->place == like->place && strcmp(k->backend, like->backend) == 0 &&
+           (!like->name || strcmp(k->name, like->name) == 0);
+}
+
+/* The row to ask next: of successive rows that predict the one with the fewest cycles, else the first. Bit i of `asked`:
+ * row i is out of the question. */
+static const prn_kernel *next_to_ask(const prn_op *op, const prony_context *context, bool plain_only,
+                                     const prn_kernel *like, uint64_t asked, double *least)
+{
+    const prn_kernel *best = NULL;
+    *least = INFINITY;
+    for (const prn_kernel *k = op->kernels; k->name; k++) {
+        const size_t row = (size_t)(k - op->kernels);
+        if ((row < 64 && (asked >> row & 1)) || !is_like(k, plain_only, like) || !serves(k, context)) continue;
+        if (!k->predict || (like && like->name)) return best ? best : k; /* a row by name competes with none */
+        const double cycles = k->predict(context);
+        if (cycles >= *least) continue;
+        *least = cycles;
+        best = k;
+    }
+    return best;
 }
 
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
 {
-    for (const prn_kernel *k = op->kernels; k->name; k++) {
-        if (like &&
-            (k->own_layout != like->own_layout || k->place != like->place || strcmp(k->backend, like->backend) != 0))
-            continue;
-        if (like && like->name && strcmp(k->name, like->name) != 0) continue;
-        if (plain_only && (k->own_layout || k->place)) continue;
-        if (!op_list_takes(k, context) || (k->profitable && !k->profitable(context))) continue;
-        if (!plain_only || stays_plain(k, context)) return k;
+    double cycles;
+    uint64_t asked = 0;
+    for (const prn_kernel *k; (k = next_to_ask(op, context, plain_only, like, asked, &cycles));) {
+        if ((!k->supported || k->supported(context)) && (!k->profitable || k->profitable(context)) &&
+            (!plain_only || stays_plain(k, context)))
+            return k;
+        asked |= UINT64_C(1) << (k - op->kernels);
+    }
+    return NULL;
+}
+
+const prn_kernel *prn_op_next_kernel(const prn_op *op, const prony_context *context, const prn_kernel *chosen,
+                                     double *chosen_cycles, double *cycles)
+{
+    uint64_t asked = 0;
+    *chosen_cycles = chosen->predict ? chosen->predict(context) : -1.0;
+    for (const prn_kernel *k; (k = next_to_ask(op, context, false, NULL, asked, cycles)) && k->predict;) {
+        if (k != chosen && (!k->supported || k->supported(context))) return k;
+        asked |= UINT64_C(1) << (k - op->kernels);
     }
     return NULL;
 }

@@ -211,6 +211,11 @@ typedef struct prn_kernel {
     /* True if it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel
      * is chosen; tests run what is usable. The same rule for thread counts. */
     bool (*profitable)(const prony_context *context);
+    /* Predicts the cycles that one core takes for this node, in the unit of the operator's cost model; INFINITY: it cannot
+     * run the node, or another row certainly takes less. Of successive rows that predict, the plan asks the one with the
+     * fewest cycles first; rows without a prediction are asked in order. Cheap: asked of every row, before `supported`.
+     * The same rule for thread counts. */
+    double (*predict)(const prony_context *context);
     /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
      * it makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
     void (*layouts)(const prony_context *context, prn_layout *in, prn_layout *out);
@@ -377,11 +382,17 @@ const prn_op *prn_op_at(size_t index);
 /* NULL if no row serves this domain, name and opset. */
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 
-/* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable.
+/* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable, or of
+ * those that predict their time the one that predicts the least.
  * plain_only: and that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout,
- * place and, if it has one, name are that kernel's (NULL: any). Returns NULL if no kernel fits. */
+ * place and, if it has one, name are that kernel's (NULL: any); a row asked for by name may predict any time. Returns NULL if no kernel fits. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only,
                                 const prn_kernel *like);
+
+/* The kernel besides `chosen` that predicts the fewest cycles of those that can run the node; NULL: no other predicts any.
+ * Stores its cycles and the chosen kernel's (below 0: it predicts none). */
+const prn_kernel *prn_op_next_kernel(const prn_op *op, const prony_context *context, const prn_kernel *chosen,
+                                     double *chosen_cycles, double *cycles);
 
 /* True if the row's types are those of the node's inputs. */
 bool prn_kernel_takes_types(const prn_kernel *kernel, const prony_context *context);

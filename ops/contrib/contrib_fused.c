@@ -9,6 +9,8 @@
 #include "ops/kernels/gemm/matmul.h"
 #include "ops/kernels/vector/vec.h"
 
+#include <math.h>
+
 /* ---- activations */
 
 typedef struct fused_params {
@@ -182,6 +184,15 @@ static bool supported_like(const prony_context *context, const prn_kernel *row)
     return open_base(context, &state, &inner) == PRONY_OK && prn_delegate_kernel(&state.to, &inner, false, row);
 }
 
+static double predict_like(const prony_context *context, const prn_kernel *row)
+{
+    fused_state state;
+    prony_context inner;
+    if (open_base(context, &state, &inner) != PRONY_OK || !prn_delegate_kernel(&state.to, &inner, false, row))
+        return INFINITY;
+    return state.to.kernel->predict ? state.to.kernel->predict(&inner) : INFINITY;
+}
+
 static void layouts_like(const prony_context *context, const prn_kernel *row, prn_layout *in, prn_layout *out)
 {
     fused_state state;
@@ -238,16 +249,23 @@ static void contrib_fused_release(void *argument)
     {                                                                                                                  \
         return contrib_fused_prepare_like(context, &like_##row, out);                                                  \
     }
-FUSED_ROW(winograd, "conv_f32_winograd", "native", true)
-FUSED_ROW(flat, "conv_f32_flat", "native", false)
-FUSED_ROW(stem, "conv_f32_stem", "native", true)
-FUSED_ROW(direct, "conv_f32_direct", "native", true)
-FUSED_ROW(depthwise, "conv_f32_depthwise", "native", true)
+/* And of those that predict their time. */
+#define PREDICTED_ROW(row, kernel, backend_name, makes_layout)                                                         \
+    FUSED_ROW(row, kernel, backend_name, makes_layout)                                                                 \
+    static double contrib_fused_predict_##row(const prony_context *context)                                            \
+    {                                                                                                                  \
+        return predict_like(context, &like_##row);                                                                     \
+    }
+PREDICTED_ROW(winograd, "conv_f32_winograd", "native", true)
+PREDICTED_ROW(flat, "conv_f32_flat", "native", false)
+PREDICTED_ROW(stem, "conv_f32_stem", "native", true)
+PREDICTED_ROW(direct, "conv_f32_direct", "native", true)
+PREDICTED_ROW(depthwise, "conv_f32_depthwise", "native", true)
 #ifdef PRN_HAVE_DNNL
-FUSED_ROW(dnnl, NULL, "dnnl", true)
+PREDICTED_ROW(dnnl, "conv_f32_dnnl", "dnnl", true)
 #endif
-FUSED_ROW(groups, "conv_f32_direct_groups", "native", true)
-FUSED_ROW(variable, "conv_f32_direct_variable", "native", true)
+PREDICTED_ROW(groups, "conv_f32_direct_groups", "native", true)
+PREDICTED_ROW(variable, "conv_f32_direct_variable", "native", true)
 FUSED_ROW(native, NULL, "native", false)
 FUSED_ROW(reference, NULL, "reference", false)
 
@@ -398,43 +416,28 @@ static const prn_param matmul_params[] = {
     PRN_FLOAT(fused_matmul_params, alpha, 1.0f),  {0}};
 
 // clang-format off
+#define FUSED_BY(row)                                                                                                  \
+    .types = PRN_TYPE_F32, .supported = contrib_fused_supported_##row, .layouts = contrib_fused_layouts_##row,         \
+    .prepare = contrib_fused_prepare_##row, .run = contrib_fused_run, .release = contrib_fused_release
+/* On layouts of its own. The added input may be overwritten; operands of the sum itself may not. */
+#define FUSED_BLOCKED(row) FUSED_BY(row), .predict = contrib_fused_predict_##row, .inplace = 1 << ADDED, .own_layout = true
 static const prn_kernel conv_kernels[] = {
-    /* The added input may be overwritten; operands of the sum itself may not. */
-    {.name = "fusedconv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_winograd,
-     .layouts = contrib_fused_layouts_winograd, .prepare = contrib_fused_prepare_winograd, .run = contrib_fused_run, .release = contrib_fused_release,
-     .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_flat,
-     .layouts = contrib_fused_layouts_flat, .prepare = contrib_fused_prepare_flat, .run = contrib_fused_run, .release = contrib_fused_release},
-    {.name = "fusedconv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_stem,
-     .layouts = contrib_fused_layouts_stem, .prepare = contrib_fused_prepare_stem, .run = contrib_fused_run, .release = contrib_fused_release,
-     .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_direct,
-     .layouts = contrib_fused_layouts_direct, .prepare = contrib_fused_prepare_direct, .run = contrib_fused_run, .release = contrib_fused_release,
-     .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_depthwise,
-     .layouts = contrib_fused_layouts_depthwise, .prepare = contrib_fused_prepare_depthwise, .run = contrib_fused_run, .release = contrib_fused_release,
-     .inplace = 1 << ADDED, .own_layout = true},
+    {.name = "fusedconv_f32_winograd", .backend = "native", FUSED_BLOCKED(winograd)},
+    {.name = "fusedconv_f32_flat", .backend = "native", FUSED_BY(flat), .predict = contrib_fused_predict_flat},
+    {.name = "fusedconv_f32_stem", .backend = "native", FUSED_BLOCKED(stem)},
+    {.name = "fusedconv_f32_direct", .backend = "native", FUSED_BLOCKED(direct)},
+    {.name = "fusedconv_f32_depthwise", .backend = "native", FUSED_BLOCKED(depthwise)},
 #ifdef PRN_HAVE_DNNL
-    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = contrib_fused_supported_dnnl,
-     .layouts = contrib_fused_layouts_dnnl, .prepare = contrib_fused_prepare_dnnl, .run = contrib_fused_run, .release = contrib_fused_release,
-     .inplace = 1 << ADDED, .own_layout = true},
+    {.name = "fusedconv_f32_dnnl", .backend = "dnnl", .precisions = ~PRN_PRECISION(FP32_STRICT), FUSED_BLOCKED(dnnl)},
 #endif
-    {.name = "fusedconv_f32_direct_groups", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_groups,
-     .layouts = contrib_fused_layouts_groups, .prepare = contrib_fused_prepare_groups, .run = contrib_fused_run, .release = contrib_fused_release,
-     .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_direct_variable", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_variable,
-     .layouts = contrib_fused_layouts_variable, .prepare = contrib_fused_prepare_variable, .run = contrib_fused_run, .release = contrib_fused_release,
-     .inplace = 1 << ADDED, .own_layout = true},
-    {.name = "fusedconv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_native,
-     .layouts = contrib_fused_layouts_native, .prepare = contrib_fused_prepare_native, .run = contrib_fused_run, .release = contrib_fused_release},
-    {.name = "fusedconv_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_reference,
-     .layouts = contrib_fused_layouts_reference, .prepare = contrib_fused_prepare_reference, .run = contrib_fused_run, .release = contrib_fused_release},
+    {.name = "fusedconv_f32_direct_groups", .backend = "native", FUSED_BLOCKED(groups)},
+    {.name = "fusedconv_f32_direct_variable", .backend = "native", FUSED_BLOCKED(variable)},
+    {.name = "fusedconv_f32_native", .backend = "native", FUSED_BY(native)},
+    {.name = "fusedconv_ref", .backend = "reference", FUSED_BY(reference)},
     {0}};
 static const prn_kernel gemm_kernels[] = {
-    {.name = "fusedgemm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_native,
-     .layouts = contrib_fused_layouts_native, .prepare = contrib_fused_prepare_native, .run = contrib_fused_run, .release = contrib_fused_release},
-    {.name = "fusedgemm_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = contrib_fused_supported_reference,
-     .layouts = contrib_fused_layouts_reference, .prepare = contrib_fused_prepare_reference, .run = contrib_fused_run, .release = contrib_fused_release},
+    {.name = "fusedgemm_f32_native", .backend = "native", FUSED_BY(native)},
+    {.name = "fusedgemm_ref", .backend = "reference", FUSED_BY(reference)},
     {0}};
 static const prn_kernel matmul_kernels[] = {
     {.name = "fusedmatmul_f32_native", .backend = "native", .types = PRN_TYPE_F32,

@@ -10,6 +10,7 @@
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/widen.h"
 #include "ops/conv/conv_bf16x3.h"
+#include "ops/conv/conv_cost_model.h"
 #include "ops/conv/conv_depthwise.h"
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_row_direct.h"
@@ -116,9 +117,9 @@ PRN_WIDENED(conv_op_half, &widened)
 /* The same kernel, by as many parts as the session's precision wants. */
 #define CONV_SPLIT                                                                                                     \
     .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_bf16x3_supported,                                \
-    .layouts = prn_conv_bf16x3_layouts, .facts = prn_conv_bf16x3_facts, .prepare = prn_conv_bf16x3_prepare,            \
-    .run = prn_conv_bf16x3_run, .release = prn_conv_bf16x3_release, .inplace = ~UINT32_C(7), .post_ops = true,         \
-    .own_layout = true, .packs = 2
+    .predict = prn_conv_bf16x3_predict, .layouts = prn_conv_bf16x3_layouts, .facts = prn_conv_bf16x3_facts,            \
+    .prepare = prn_conv_bf16x3_prepare, .run = prn_conv_bf16x3_run, .release = prn_conv_bf16x3_release,                \
+    .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2
 
 #define CONV_DIRECT                                                                                                    \
     .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts,    \
@@ -127,33 +128,33 @@ PRN_WIDENED(conv_op_half, &widened)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), .profitable = prn_conv_bf16x3_profitable, CONV_SPLIT},
-    {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), .profitable = prn_conv_bf16x3_profitable, CONV_SPLIT},
-    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), .profitable = prn_conv_bf16x3_profitable_f32, CONV_SPLIT},
+    {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
+    {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
+    {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), CONV_SPLIT},
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_conv_winograd_supported,
-     .profitable = prn_conv_winograd_profitable, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
+     .predict = prn_conv_winograd_predict, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
      .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_conv_winograd_release, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
     {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_conv_row_direct_supported,
-     .profitable = prn_conv_row_direct_profitable, .facts = prn_conv_row_direct_facts, .prepare = prn_conv_row_direct_prepare, .run = prn_conv_row_direct_run,
+     .predict = prn_conv_row_direct_predict, .facts = prn_conv_row_direct_facts, .prepare = prn_conv_row_direct_prepare, .run = prn_conv_row_direct_run,
      .release = prn_conv_row_direct_release, .post_ops = true, .packs = 2},
     {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_first_layer_supported,
-     .profitable = prn_conv_first_layer_profitable, .layouts = prn_conv_first_layer_layouts, .facts = prn_conv_first_layer_facts, .prepare = prn_conv_first_layer_prepare,
+     .predict = prn_conv_first_layer_predict, .layouts = prn_conv_first_layer_layouts, .facts = prn_conv_first_layer_facts, .prepare = prn_conv_first_layer_prepare,
      .run = prn_conv_first_layer_run, .release = prn_conv_first_layer_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
-    {.name = "conv_f32_direct", .supported = prn_conv_direct_supported, .profitable = prn_conv_direct_profitable, CONV_DIRECT},
+    {.name = "conv_f32_direct", .supported = prn_conv_direct_supported, .predict = prn_conv_direct_predict, CONV_DIRECT},
     {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_depthwise_supported,
-     .profitable = prn_conv_depthwise_profitable, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
+     .predict = prn_conv_depthwise_predict, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
      .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true,
      .own_layout = true, .packs = 2},
 #ifdef PRN_HAVE_DNNL
-    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_dnnl_conv_supported,
+    {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_dnnl_conv_supported, .predict = prn_conv_dnnl_cycles,
      .layouts = prn_dnnl_conv_layouts, .prepare = prn_dnnl_conv_prepare, .run = prn_dnnl_conv_run,
      .release = prn_dnnl_conv_release,
      .inplace = ~UINT32_C(7), /* the residual may be overwritten; operands of the sum itself may not */
      .post_ops = true, .own_layout = true, .packs = 2},
 #endif
-    {.name = "conv_f32_direct_groups", .supported = prn_conv_direct_groups_supported, CONV_DIRECT},
-    {.name = "conv_f32_direct_variable", .supported = prn_conv_direct_variable_supported, .profitable = prn_conv_direct_variable_profitable, CONV_DIRECT},
+    {.name = "conv_f32_direct_groups", .supported = prn_conv_direct_groups_supported, .predict = prn_conv_direct_predict, CONV_DIRECT},
+    {.name = "conv_f32_direct_variable", .supported = prn_conv_direct_variable_supported, .predict = prn_conv_direct_predict, CONV_DIRECT},
     {.name = "conv_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_native_supported,
      .prepare = prn_conv_native_prepare, .run = prn_conv_native_run, .release = prn_free, .post_ops = true, .packs = 2},
     PRN_WIDENED_ROW(conv_op_half, "conv_half_native"),

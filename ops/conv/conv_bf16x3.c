@@ -26,15 +26,15 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/conv/conv_bf16x3_plan.h"
-#include "ops/conv/conv_winograd.h"
+#include "ops/conv/conv_cost_model.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 /* Strips and tasks (STRIP_BYTES to PIECES) came with the kernel for AMX and follow from cache sizes; no measurement
- * of single values is recorded. F32_LEAST_...: three terms on full tiles, accepted as densenet121 took 0.90 and
- * resnet50 0.95 of its time. POINTWISE_...: no figures are recorded. */
+ * of single values is recorded. */
 enum {
     MOST_REACH = 4096, /* of the kernel along an axis */
     MOST_EXTENT = 1 << 24,
@@ -46,24 +46,10 @@ enum {
     TASK_WORK = 6000000, /* multiply-adds */
     POINTWISE_TASK_WORK = 2500000,
     POINTWISE_LEAST_COLUMNS = 64, /* of a task, where the strip is split ahead of it */
-    LEAST_WORK = 1000000,
-    LEAST_ROWS = 96,     /* of tiles in a strip that is cut for threads: weights are split for each */
-    LEAST_COLUMNS = 128, /* products for each part of the input: each reads the strip */
+    LEAST_ROWS = 96,              /* of tiles in a strip that is cut for threads: weights are split for each */
+    LEAST_COLUMNS = 128,          /* products for each part of the input: each reads the strip */
     MOST_SHARED_BYTES = 16 << 20,
-    PIECES = 8,
-    F32_LEAST_CHANNELS = 128,
-    F32_LEAST_OUTPUTS = 196,
-    F32_LEAST_OUTPUTS_OF_TAPS = 784, /* an image's edges are padding in every tap */
-    F32_LEAST_COLUMNS = 4,
-    F32_LEAST_TAPS = 9,
-    POINTWISE_LEAST_IN = 64, /* one tap: what is left of a step or of a tile is empty */
-    POINTWISE_LEAST_OUT = 64,
-    POINTWISE_LEAST_EITHER = 96,
-    POINTWISE_LEAST_POSITIONS = 49,
-    POINTWISE_SOME_POSITIONS = 169, /* with fewer, the weights' way from memory counts: six bytes each, and a strip is
-                                       split for all outputs at once */
-    POINTWISE_SOME_OUT = 128,
-    POINTWISE_SOME_WEIGHTS = 1 << 19
+    PIECES = 8
 };
 
 /* ---- geometry */
@@ -238,46 +224,15 @@ bool prn_conv_bf16x3_supported(const prony_context *context)
     return strip_bytes(&s, s.strip_rows) <= MOST_STRIP_BYTES;
 }
 
-/* Vectors multiply bfloat16 twice as fast as float32, of which Winograd's tiles save more; the tiles of AMX are faster
- * than both. */
-bool prn_conv_bf16x3_profitable(const prony_context *context)
-{
-    prn_conv conv;
-    if (prn_conv_read(context, &conv) != PRONY_OK || prn_conv_image_work(&conv) * (double)conv.batch < LEAST_WORK)
-        return false;
-    return prn_bf16x3_there(PRN_BF16X3_PARTS) || !prn_conv_winograd_supported(context) ||
-           !prn_conv_winograd_profitable(context);
-}
-
-/* One tap: rows of tiles are whole images' positions in a line, so that few are empty. */
-static bool profitable_pointwise(const prn_conv *conv)
-{
-    if (conv->kernel_volume != 1 || conv->in_channels < POINTWISE_LEAST_IN || conv->out_channels < POINTWISE_LEAST_OUT)
-        return false;
-    if (conv->in_channels < POINTWISE_LEAST_EITHER && conv->out_channels < POINTWISE_LEAST_EITHER) return false;
-    if (conv->out_spatial >= POINTWISE_SOME_POSITIONS) return true;
-    return conv->out_spatial >= POINTWISE_LEAST_POSITIONS && conv->out_channels >= POINTWISE_SOME_OUT &&
-           conv->in_channels * conv->out_channels <= POINTWISE_SOME_WEIGHTS;
-}
-
-/* Six products of bfloat16 leave little to gain: tiles have to be full, each row of the strip that is split has to meet
- * many columns or taps, and each weight that is split many rows. Winograd's tiles save more of a sum, but for one step
- * of channels, of which it takes small ones. */
-bool prn_conv_bf16x3_profitable_f32(const prony_context *context)
+double prn_conv_bf16x3_predict(const prony_context *context)
 {
     prn_conv conv;
     prn_conv_bf16x3_plan s;
-    if (!prn_conv_bf16x3_profitable(context) || prn_conv_read(context, &conv) != PRONY_OK) return false;
-    if (profitable_pointwise(&conv)) return true;
-    if (conv.in_channels % PRN_CONV_BF16X3_LANES || conv.out_channels % PRN_CONV_BF16X3_LANES) return false;
-    if (conv.in_channels % PRN_BF16X3_DEPTH ||
-        conv.out_spatial < (conv.kernel_volume > 1 ? F32_LEAST_OUTPUTS_OF_TAPS : F32_LEAST_OUTPUTS))
-        return false;
-    if (conv.in_channels == PRN_BF16X3_DEPTH && conv.kernel_volume >= F32_LEAST_TAPS) return true;
-    if (conv.out_channels % PRN_BF16X3_COLUMNS || conv.out_channels < F32_LEAST_CHANNELS) return false;
-    if (prn_conv_winograd_supported(context) && prn_conv_winograd_profitable(context)) return false;
-    conv_bf16x3_fill_state(&s, &conv, PRN_BF16X3_PARTS, 1);
-    return s.group_columns * conv.kernel_volume >= F32_LEAST_COLUMNS;
+    const int parts = prn_bf16x3_parts(context->precision);
+    if (!prn_bf16x3_there(parts) || prn_conv_read(context, &conv) != PRONY_OK || !conv_bf16x3_fits(context, &conv))
+        return INFINITY;
+    conv_bf16x3_fill_state(&s, &conv, parts, 1);
+    return prn_conv_bf16x3_cycles(context, &conv, s.group_columns);
 }
 
 void prn_conv_bf16x3_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

@@ -5,9 +5,7 @@
 #include "ops/op.h"
 
 bool prn_conv_bf16x3_supported(const prony_context *context);
-bool prn_conv_bf16x3_profitable(const prony_context *context);
-/* With as many parts as make float32, where that is faster than vectors of float32 are. */
-bool prn_conv_bf16x3_profitable_f32(const prony_context *context);
+double prn_conv_bf16x3_predict(const prony_context *context);
 void prn_conv_bf16x3_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 prony_status prn_conv_bf16x3_prepare(const prony_context *context, prn_prepared *out);
 void prn_conv_bf16x3_facts(const prony_context *context, prony_cost *facts);

@@ -13,9 +13,11 @@
 #include "base/threads/parallel.h"
 #include "base/cpu/simd.h"
 #include "base/threads/cancel.h"
+#include "ops/conv/conv_cost_model.h"
 #include "ops/conv/conv_depthwise_simd.h"
 #include "ops/conv/conv_direct_plan.h"
 
+#include <math.h>
 #include <stdio.h>
 
 /* Came with the kernel; chosen without measurement of other values. It is tens of microseconds, several times what a
@@ -33,16 +35,12 @@ bool prn_conv_depthwise_supported(const prony_context *context)
     return prn_direct_can_fuse(context, conv.out_channels);
 }
 
-bool prn_conv_depthwise_profitable(const prony_context *context)
+double prn_conv_depthwise_predict(const prony_context *context)
 {
-#ifdef PRN_HAVE_DNNL
-    if (!context->inputs[1]->data) return true; /* weights that are made in the run: conv_f32_dnnl packs constants */
-    return context->precision == PRONY_PRECISION_FP32_STRICT || prn_depthwise_rows()->lanes == 16 ||
-           prn_direct_epilogue_has_maps(context);
-#else
-    (void)context;
-    return true;
-#endif
+    prn_conv conv;
+    return prn_conv_read(context, &conv) == PRONY_OK && conv.groups > 1 && conv.group_in == 1 && conv.group_out == 1
+               ? prn_conv_depthwise_cycles(context, &conv)
+               : INFINITY;
 }
 
 void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

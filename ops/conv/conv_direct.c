@@ -13,31 +13,10 @@
 #include "ops/conv/conv_direct.h"
 #include "base/integers.h"
 #include "base/cpu/isa.h"
+#include "ops/conv/conv_cost_model.h"
 #include "ops/conv/conv_direct_plan.h"
 
-/* LEAST_WORK has no recorded measurement. LEAST_WIDE_WORK came with the AVX-512 kernels of resnet50, mobilenet_v2 and
- * shufflenet (Sapphire Rapids). LONG_CHANNELS to SMALL_IMAGE: efficientnet_b0 took 0.86, mobilenet_v3_large 0.89 and
- * mobilenet_v2 0.93 of its time with AVX2 (docs/internals/performance-log.md). */
-enum {
-    LEAST_WORK = 3000000,     /* multiply-adds */
-    LEAST_WIDE_WORK = 300000, /* of several taps with AVX-512 */
-    LEAST_CHANNELS = 8,       /* where the weights are packed in each run */
-    /* Of one tap with AVX2, beside oneDNN: sums long enough for tiles of few positions, and outputs that fit its wider
-     * ones badly. */
-    LONG_CHANNELS = 128,
-    NARROW_CHANNELS = 96,
-    SMALL_IMAGE = 64,
-};
-
-prn_conv prn_direct_of_groups(const prn_conv *conv)
-{
-    prn_conv one = *conv;
-    one.batch *= conv->groups;
-    one.groups = 1;
-    one.in_channels = conv->group_in;
-    one.out_channels = conv->group_out;
-    return one;
-}
+#include <math.h>
 
 static bool takes_problem(const prony_context *context, const prn_conv *conv)
 {
@@ -73,33 +52,12 @@ bool prn_conv_direct_variable_supported(const prony_context *context)
     return !conv.weights->data && takes_problem(context, &conv);
 }
 
-bool prn_conv_direct_variable_profitable(const prony_context *context)
+double prn_conv_direct_predict(const prony_context *context)
 {
     prn_conv conv;
-    return prn_conv_read(context, &conv) == PRONY_OK && conv.group_in >= LEAST_CHANNELS;
-}
-
-bool prn_conv_direct_profitable(const prony_context *context)
-{
-    prn_conv conv;
-    if (context->precision == PRONY_PRECISION_FP32_STRICT)
-        return true; /* by the shape alone: conv_f32_stem comes
-                                                                           first */
-    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
-    if (prn_direct_tiles()->lanes == 16)
-        return conv.in_channels > 3 && (conv.kernel_volume == 1 || prn_conv_image_work(&conv) >= LEAST_WIDE_WORK);
-#ifdef PRN_HAVE_DNNL
-    if (conv.in_channels % prn_direct_tiles()->lanes || conv.out_channels % prn_direct_tiles()->lanes) return false;
-    if (conv.kernel_volume == 1) {
-        if (conv.in_spatial != conv.out_spatial) return false;
-        if (prn_direct_epilogue_has_maps(context)) return true;
-        return conv.in_channels >= LONG_CHANNELS &&
-               (conv.out_channels <= NARROW_CHANNELS || conv.out_spatial <= SMALL_IMAGE);
-    }
-    return prn_conv_image_work(&conv) >= LEAST_WORK;
-#else
-    return conv.in_channels > 3;
-#endif
+    return prn_conv_read(context, &conv) == PRONY_OK && takes_problem(context, &conv)
+               ? prn_conv_direct_cycles(context, &conv)
+               : INFINITY;
 }
 
 void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

@@ -100,7 +100,15 @@ static inline bool prn_direct_takes_groups(const prn_conv *conv)
 }
 
 /* The problem of such images. */
-prn_conv prn_direct_of_groups(const prn_conv *conv);
+static inline prn_conv prn_direct_of_groups(const prn_conv *conv)
+{
+    prn_conv one = *conv;
+    one.batch *= conv->groups;
+    one.groups = 1;
+    one.in_channels = conv->group_in;
+    one.out_channels = conv->group_out;
+    return one;
+}
 
 /* Floats of one set of a part's packed weights. */
 static inline int64_t prn_direct_packed_count(const prn_direct_plan *plan)

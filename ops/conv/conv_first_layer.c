@@ -14,18 +14,16 @@
 #include "base/cpu/isa.h"
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"
+#include "ops/conv/conv_cost_model.h"
 #include "ops/conv/conv_direct_plan.h"
 #include "ops/conv/conv_row_direct_simd.h"
 
+#include <math.h>
 #include <stdio.h>
 
-/* Work limits came with first layers on Sapphire Rapids, minima of interleaved rounds: resnet50's at two threads 1164
- * to 665 us, with one thread the same. MOST_COPIED and NARROW have no recorded measurement. */
+/* MOST_COPIED and NARROW have no recorded measurement. */
 enum {
-    MOST_CHANNELS = 15,   /* more come in channel blocks */
-    STRICT_CHANNELS = 3,  /* whatever the instruction set */
-    LEAST_WORK = 1500000, /* multiply-adds; or */
-    LEAST_TAPS = 64,      /* of a sum: tiles begin and end */
+    MOST_CHANNELS = 15, /* more come in channel blocks */
     MOST_TAPS = 1024,
     MOST_COPIED = 8192, /* floats that the windows of a tile see */
     TASK_WORK = 1500000,
@@ -82,28 +80,12 @@ bool prn_conv_first_layer_supported(const prony_context *context)
     return prn_direct_can_fuse(context, conv.out_channels);
 }
 
-/* A plain image of a few channels, of which a block would leave three lanes of sixteen or more without use. */
-static bool wastes_lanes(const prony_context *context, const prn_conv *conv)
-{
-    const int64_t lanes = prn_direct_tiles()->lanes, whole = prn_ceil_div(conv->in_channels, lanes) * lanes;
-    return context->inputs[0]->layout == PRN_PLAIN && 16 * conv->in_channels <= 13 * whole;
-}
-
-bool prn_conv_first_layer_profitable(const prony_context *context)
+double prn_conv_first_layer_predict(const prony_context *context)
 {
     prn_conv conv;
-    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
-    if (context->precision == PRONY_PRECISION_FP32_STRICT) return conv.in_channels <= STRICT_CHANNELS;
-    const bool many_taps = conv.in_channels * conv.kernel_volume >= LEAST_TAPS;
-    if (conv.in_channels > STRICT_CHANNELS) /* which mostly come in blocks */
-        return (many_taps && prn_conv_is_small(&conv)) ||
-               ((many_taps || prn_conv_image_work(&conv) >= LEAST_WORK) && wastes_lanes(context, &conv));
-#ifdef PRN_HAVE_DNNL
-    if (prn_direct_tiles()->lanes != 16) return false; /* on narrower ones oneDNN's kernels are as fast */
-    return many_taps || prn_conv_image_work(&conv) >= LEAST_WORK;
-#else
-    return true;
-#endif
+    return prn_conv_read(context, &conv) == PRONY_OK && conv.in_channels <= MOST_CHANNELS
+               ? prn_conv_first_layer_cycles(context, &conv)
+               : INFINITY;
 }
 
 void prn_conv_first_layer_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

@@ -26,7 +26,7 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/kernels/vector/post_ops_vec.h"
-#include "ops/conv/conv_direct_simd.h"
+#include "ops/conv/conv_cost_model.h"
 #include "ops/conv/conv_row_direct_simd.h"
 
 #include <math.h>
@@ -38,17 +38,12 @@ PRN_SIMD_PICK(prn_row_direct_simd, prn_row_direct_simd_, const prn_row_direct_si
 /* They came with the kernel, by which lenet5 took 10.8 us instead of 21.5 with one thread. The limits from
  * MOST_POSITIONS to MOST_COPIED bound memory and the time between two looks at cancellation. */
 enum {
-    MOST_TAPS = 4096,  /* of all input channels of a group */
-    FEW_CHANNELS = 16, /* of plain images whose every place is a product of its own, which takes less than reordering
-                          them */
+    MOST_TAPS = 4096, /* of all input channels of a group */
     MOST_POSITIONS = 1 << 17,
-    MOST_PLANE = 1 << 24,        /* floats of a channel as it is copied, which nothing interrupts */
-    MOST_COPIED = 1 << 28,       /* floats */
-    MOST_WORTH_COPIED = 1 << 18, /* stay in the second-level cache */
-    MOST_GROUPS_COPIED = 1 << 22,
-    TASK_WORK = 400000,  /* multiply-adds */
-    FILL_WORK = 1 << 15, /* floats */
-    FIRST_LAYER = 3      /* input channels */
+    MOST_PLANE = 1 << 24,  /* floats of a channel as it is copied, which nothing interrupts */
+    MOST_COPIED = 1 << 28, /* floats */
+    TASK_WORK = 400000,    /* multiply-adds */
+    FILL_WORK = 1 << 15,   /* floats */
 };
 
 /* An image laid out as one row. */
@@ -127,41 +122,15 @@ bool prn_conv_row_direct_supported(const prony_context *context)
     return !image.copied || (double)image.plane * (double)conv.in_channels * (double)conv.batch < MOST_COPIED;
 }
 
-/* True if vectors of positions leave fewer lanes unused than channel blocks, by enough to make up for what neighbours
- * in blocks are reordered for; all inputs but a first layer's mostly come in blocks. In processor cycles of an image,
- * each of two vectors of multiply-adds. */
-static bool is_cheaper(const prn_conv *conv, const flat_image *image, int64_t lanes)
-{
-    const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
-    if (conv->kernel_volume == 1 && !first)
-        return conv->x->layout == PRN_PLAIN && conv->in_channels <= FEW_CHANNELS && conv->out_channels <= FEW_CHANNELS;
-    const int64_t in = conv->in_channels < lanes ? conv->in_channels : prn_ceil_div(conv->in_channels, lanes) * lanes;
-    const int64_t out = prn_ceil_div(conv->out_channels, lanes) * lanes;
-    const double tap = 1.15 * (double)conv->kernel_volume / (double)(2 * lanes), spatial = (double)conv->out_spatial;
-    const double blocked = spatial * tap * (double)(in * out);
-    const double flat = (double)(prn_ceil_div(image->positions, lanes) * lanes) * tap *
-                        (double)(conv->in_channels * conv->out_channels);
-    const double reordered =
-        spatial * (double)conv->out_channels + (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
-    return flat + (small ? 0.3 : 0.6) * reordered < (small || first ? 1.0 : 0.5) * blocked;
-}
-
-bool prn_conv_row_direct_profitable(const prony_context *context)
+double prn_conv_row_direct_predict(const prony_context *context)
 {
     prn_conv conv;
-    if (prn_conv_read(context, &conv) != PRONY_OK) return false;
-    const int64_t lanes = prn_row_direct_rows()->lanes;
+    if (prn_conv_read(context, &conv) != PRONY_OK || conv.batch < 1 || conv.group_in < 1 || conv.group_out < 1 ||
+        !prn_conv_in_plane(&conv))
+        return INFINITY;
     const flat_image image = conv_row_direct_lay_out(&conv, prn_row_direct_rows());
     const double copied = image.copied ? (double)image.plane * (double)conv.in_channels * (double)conv.batch : 0;
-    if (conv.groups == 1) return copied < MOST_WORTH_COPIED && is_cheaper(&conv, &image, lanes);
-    if (conv.group_in == 1 && conv.group_out == 1) return false; /* conv_f32_depthwise */
-    if (copied > MOST_GROUPS_COPIED) return false;
-    /* Groups that no kernel on blocks takes. */
-#ifdef PRN_HAVE_DNNL
-    return conv.group_in % lanes != 0 || conv.group_out % lanes != 0;
-#else
-    return conv.group_in % PRN_DIRECT_UNIT != 0 || conv.group_out % PRN_DIRECT_UNIT != 0;
-#endif
+    return prn_conv_row_direct_cycles(context, &conv, image.positions, copied);
 }
 
 /* ---- prepared */

@@ -5,7 +5,7 @@
 #include "ops/op.h"
 
 bool prn_conv_row_direct_supported(const prony_context *context);
-bool prn_conv_row_direct_profitable(const prony_context *context);
+double prn_conv_row_direct_predict(const prony_context *context);
 prony_status prn_conv_row_direct_prepare(const prony_context *context, prn_prepared *out);
 void prn_conv_row_direct_facts(const prony_context *context, prony_cost *facts);
 prony_status prn_conv_row_direct_run(const prony_context *context);

@@ -26,8 +26,9 @@
 #include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_direct_plan.h"
-#include "ops/conv/conv_winograd_tiling.h"
+#include "ops/conv/conv_cost_model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,9 +40,6 @@ enum {
     TAPS = PRN_WINOGRAD_TAPS * PRN_WINOGRAD_TAPS,
     CACHED_WEIGHTS = 5120 /* floats that leave room for the tiles in the first-level cache */
 };
-
-/* By how much it has to be faster than the direct kernel to be worth larger filters. */
-static const double memory_gain = 1.1;
 
 static bool adds(const prn_post_ops *post_ops)
 {
@@ -63,7 +61,8 @@ static bool conv_winograd_find_tiling(const prony_context *context, const prn_co
     return prn_winograd_tiling_best(conv, conv_winograd_simd_table(), filters, (double)(weights / sizeof(float)), cut);
 }
 
-bool prn_conv_winograd_supported(const prony_context *context)
+/* True if the problem is one of this kernel's; its tiling. */
+static bool takes(const prony_context *context, prn_winograd_tiling *cut)
 {
     prn_conv conv;
     if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
@@ -81,17 +80,20 @@ bool prn_conv_winograd_supported(const prony_context *context)
         if (window->dilation[axis] > window->out[axis] || (window->dilation[axis] > 1 && adds(context->post_ops)))
             return false;
     }
-    prn_winograd_tiling cut;
-    return conv_winograd_find_tiling(context, &conv, &cut);
+    return conv_winograd_find_tiling(context, &conv, cut);
 }
 
-bool prn_conv_winograd_profitable(const prony_context *context)
+bool prn_conv_winograd_supported(const prony_context *context)
 {
-    prn_conv conv;
     prn_winograd_tiling cut;
-    return prn_conv_read(context, &conv) == PRONY_OK && conv_winograd_find_tiling(context, &conv, &cut) &&
-           cut.cycles * (cut.u_point ? 1.0 : memory_gain) <
-               prn_winograd_direct_cycles(&conv, conv_winograd_simd_table());
+    return takes(context, &cut);
+}
+
+double prn_conv_winograd_predict(const prony_context *context)
+{
+    prn_winograd_tiling cut;
+    if (!takes(context, &cut)) return INFINITY;
+    return cut.cycles * (cut.u_point ? 1.0 : prn_winograd_filters_gain);
 }
 
 void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn_layout *out)

@@ -22,7 +22,7 @@ typedef struct prn_winograd_tiling {
     int64_t u_point;                      /* of the filters that a run transforms together; 0: they are kept
                                               transformed */
     bool far;                             /* filters come from memory for each batch */
-    double cycles;                        /* roughly, of one core */
+    double cycles;                        /* predicted, of one core (conv_cost_model.h); 0: not yet */
 } prn_winograd_tiling;
 
 /* Units of input channels (of the direct kernel's weights) whose filters a run transforms together: they stay in the
@@ -46,28 +46,12 @@ extern const struct prn_winograd_tile {
     int64_t
         least_channels; /* summed over: of fewer it is less exact than a plain sum (docs/internals/accuracy_contract.md) */
     int64_t long_channels;                /* from so many on running sums may be long */
-    double forward, inverse;              /* cycles for a tile of a block of channels */
-    double filters;                       /* for those of an input channel and a block of output channels, in a run */
     int64_t forward_flops, inverse_flops; /* of a tile of one channel */
 } prn_winograd_tiles[PRN_WINOGRAD_KINDS];
-
-/* The source of filters that the second-level cache does not hold. */
-typedef enum prn_winograd_filters {
-    PRN_WINOGRAD_KEPT,   /* they are kept transformed */
-    PRN_WINOGRAD_IN_RUN, /* they are transformed in each run */
-    PRN_WINOGRAD_EITHER  /* in each run, if they would be a good part of the model's weights and that costs little */
-} prn_winograd_filters;
 
 /* With tiles of `kind`. `in_run`: filters that the second-level cache does not hold are transformed in each run. */
 void prn_winograd_tiling_as(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_kind kind, bool in_run,
                             prn_winograd_tiling *out);
-/* With those that take the least time of the ones that are exact enough. `weights`: floats of all the model's; of use
- * for PRN_WINOGRAD_EITHER. false: no tiling fits. */
-bool prn_winograd_tiling_best(const prn_conv *conv, const prn_winograd_simd *simd, prn_winograd_filters filters,
-                              double weights, prn_winograd_tiling *out);
-/* The direct kernel's time, roughly, in the same cycles. */
-double prn_winograd_direct_cycles(const prn_conv *conv, const prn_winograd_simd *simd);
-
 /* Operations of products and transforms. */
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_tiling *cut);
 

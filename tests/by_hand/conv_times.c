@@ -1,12 +1,17 @@
 /* Measures the speed of Conv's kernels on shapes of known networks. Run by hand, because it measures time.
  *
- *     conv_times [-t THREADS] [-r ROUNDS] [-w] [-s ROW] [TEXT]
+ *     conv_times [-t THREADS] [-r ROUNDS] [-w] [-l] [-g COUNT | -s ROW | TEXT]
  *
  * For every shape whose name contains TEXT, or for the one in ROW ("C,H,W K,C/g,kh,kw attributes"): one line, with the
  * best rate of each kernel in multiply-adds a nanosecond, and the rate of bare multiply-adds measured between them.
  * Kernels take turns. Before each run the caches see other data, then the input again, as in a network, where a layer's
  * weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits into
- * them. */
+ * them.
+ *
+ * -g COUNT: so many generated shapes, the same in each call. Then, or with a TEXT: the kernel that the plan chooses, beside
+ * the fastest one, and at the end how often the choice was within 5 % of it. -l: choices and predictions only, of plain
+ * and of blocked input, without measuring. */
+#include "base/cpu/isa.h"
 #include "base/os/clock.h"
 #include "base/threads/parallel.h"
 #include "ops/kernels/window/conv_problem.h"
@@ -138,9 +143,21 @@ __attribute__((target("avx512f"))) static double bare_rate(void)
 }
 #endif
 
-static void measure(const shape *s, int threads, int rounds)
+/* A shape as a node. */
+typedef struct problem {
+    op_case_node row;
+    const prn_op *op;
+    prn_conv_params params;
+    prony_error error;
+    prony_value in, out; /* the image as a neighbour offers it */
+    const prony_value *inputs[3];
+    prony_value *outputs[1];
+    prony_context context;
+    prony_cost cost;
+} problem;
+
+static void open_problem(problem *p, const shape *s, int threads)
 {
-    static op_case_node row;
     char message[256] = "", inputs[256];
     int64_t c = 0, k = 0;
     char weights[128] = "";
@@ -151,32 +168,64 @@ static void measure(const shape *s, int threads, int rounds)
     snprintf(inputs, sizeof inputs, "f32[1,%.*s] !f32[%s] !f32[%lld]", (int)(strchr(s->sizes, ' ') - s->sizes),
              s->sizes, weights, (long long)k);
     const op_case one = {.file = "", .op = "Conv", .opset = 13, .attributes = s->attributes, .inputs = inputs};
-    memset(&row, 0, sizeof row);
-    if (!op_case_parse(&row, &one, message, sizeof message)) fail(message);
-    const prn_op *op = prn_op_find("", "Conv", 13);
-    prn_conv_params params;
-    prony_error error = {0};
-    prony_value out = {0};
-    prony_value *outputs[1] = {&out};
-    if (prn_params_parse(op, &row.node, &params, &error) != PRONY_OK) fail(error.message);
-    prony_context context = {.error = &error,
-                             .node = &row.node,
-                             .params = &params,
-                             .inputs = row.inputs,
-                             .input_count = 3,
-                             .outputs = outputs,
-                             .output_count = 1,
-                             .threads = threads,
-                             .services = &host};
-    if (op->infer(&context) != PRONY_OK) fail(error.message);
-    prony_cost cost = {0};
-    if (op->cost(&context, &cost) != PRONY_OK) fail(error.message);
+    memset(p, 0, sizeof *p);
+    if (!op_case_parse(&p->row, &one, message, sizeof message)) fail(message);
+    p->op = prn_op_find("", "Conv", 13);
+    if (prn_params_parse(p->op, &p->row.node, &p->params, &p->error) != PRONY_OK) fail(p->error.message);
+    p->in = p->row.values[0];
+    p->in.data = NULL;
+    p->inputs[0] = &p->in;
+    for (int i = 1; i < 3; i++) p->inputs[i] = p->row.inputs[i];
+    p->outputs[0] = &p->out;
+    p->context = (prony_context){.error = &p->error,
+                                 .node = &p->row.node,
+                                 .params = &p->params,
+                                 .inputs = p->inputs,
+                                 .input_count = 3,
+                                 .constant_inputs = 6,
+                                 .outputs = p->outputs,
+                                 .output_count = 1,
+                                 .threads = threads,
+                                 .services = &host};
+    if (p->op->infer(&p->context) != PRONY_OK) fail(p->error.message);
+    if (p->op->cost(&p->context, &p->cost) != PRONY_OK) fail(p->error.message);
+}
+
+static const prn_kernel *choose(problem *p, prn_layout layout)
+{
+    p->in.layout = (uint8_t)layout;
+    return prn_op_kernel(p->op, &p->context, false, NULL);
+}
+
+static void list_choices(const shape *s)
+{
+    static problem p;
+    static const prn_post_ops silu = {.op = {{.kind = PRN_POST_SILU}}, .count = 1};
+    open_problem(&p, s, 1);
+    const prn_layout blocked = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    printf("%s | %s | %s |", s->name, s->sizes, s->attributes);
+    for (int ops = 0; ops < 2; ops++) {
+        p.context.post_ops = ops ? &silu : NULL;
+        printf(" %s %s", choose(&p, PRN_PLAIN)->name, choose(&p, blocked)->name);
+    }
+    p.context.post_ops = NULL;
+    p.context.precision = PRONY_PRECISION_FP32_STRICT;
+    printf(" strict %s\n", choose(&p, PRN_PLAIN)->name);
+    op_case_node_release(&p.row);
+}
+
+static void measure(const shape *s, int threads, int rounds)
+{
+    static problem p;
+    open_problem(&p, s, threads);
+    prony_context context = p.context;
+    prony_value *outputs[1] = {&p.out};
     tried tries[MOST_KERNELS] = {0};
     int count = 0;
-    for (const prn_kernel *kernel = op->kernels; kernel->name && count < MOST_KERNELS; kernel++) {
+    for (const prn_kernel *kernel = p.op->kernels; kernel->name && count < MOST_KERNELS; kernel++) {
         context.outputs = outputs;
         if (!strstr(kernel->name, "f32")) continue;
-        count += try_kernel(&tries[count], kernel, &context, &row);
+        count += try_kernel(&tries[count], kernel, &context, &p.row);
     }
     double bare = 0;
     for (int round = 0; round < rounds; round++) {
@@ -186,14 +235,14 @@ static void measure(const shape *s, int threads, int rounds)
         if (rate > bare) bare = rate;
 #endif
     }
-    printf("%-34s %7.1fM  bare %5.1f", s->name, (double)cost.macs / 1e6, bare);
+    printf("%-34s %7.1fM  bare %5.1f", s->name, (double)p.cost.macs / 1e6, bare);
     for (int i = 0; i < count; i++) {
         tried *t = &tries[i];
         context.inputs = (const prony_value *const[]){&t->in[0], &t->in[1], &t->in[2]};
         context.outputs = (prony_value *const[]){&t->out};
         const bool profitable = !t->kernel->profitable || t->kernel->profitable(&context);
         printf("  %s%s %7.1f us %6.1f", t->kernel->name, profitable ? "" : "(-)", t->best_ns / 1e3,
-               (double)cost.macs / t->best_ns);
+               (double)p.cost.macs / t->best_ns);
         if (t->kernel->release) t->kernel->release(t->prepared.state);
         prn_free_aligned(t->in[0].data);
         prn_free_aligned(t->out.data);
@@ -203,12 +252,76 @@ static void measure(const shape *s, int threads, int rounds)
     fflush(stdout);
     for (size_t i = 0; i < packed_count; i++) prn_free_aligned(packed[i]);
     packed_count = 0;
-    op_case_node_release(&row);
+    op_case_node_release(&p.row);
+}
+
+/* ---- generated shapes */
+
+static uint64_t drawn;
+
+static int64_t draw(int64_t most)
+{
+    drawn = drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int64_t)((drawn >> 33) % (uint64_t)most);
+}
+
+#define DRAW(...) ((const int64_t[]){__VA_ARGS__})[draw(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))]
+
+/* Shape `index` of the corpus: channels, images and windows of the kinds that networks have, of 0.1 to 150 MMAC. */
+static shape generated(int index, char name[32], char sizes[200], char attributes[200])
+{
+    for (;;) {
+        const int64_t kind = draw(10), k = kind < 3 ? 1 : DRAW(3, 3, 3, 5, 7), stride = DRAW(1, 1, 1, 2);
+        const int64_t size = DRAW(4, 7, 7, 8, 13, 14, 14, 17, 19, 26, 28, 28, 35, 40, 52, 56, 56, 80, 112, 160, 224);
+        const int64_t c = kind == 3 ? DRAW(1, 3, 3, 4)
+                          : kind == 4
+                              ? 1 + draw(15)
+                              : DRAW(16, 24, 32, 40, 48, 64, 64, 80, 96, 128, 128, 160, 192, 256, 320, 384, 512, 960);
+        const int64_t out =
+            kind == 4 ? 1 + draw(24) : DRAW(12, 16, 24, 32, 48, 64, 64, 96, 100, 128, 160, 192, 256, 384, 512, 1000);
+        const int64_t dilation = k > 1 && stride == 1 && draw(12) == 0 ? 2 : 1, pad = (k - 1) * dilation / 2;
+        int64_t groups = 1, outs = out, kh = k, kw = k;
+        if (kind == 5) groups = outs = c; /* depthwise */
+        if (kind == 6 && c % 16 == 0) {   /* groups of 8, 16 or 32 channels */
+            const int64_t of = DRAW(8, 16, 16, 32);
+            groups = c / of > 0 && c % of == 0 ? c / of : 1;
+            outs = c;
+        }
+        if (kind == 7) { /* 1 x 7, 7 x 1, 1 x 3, 1 x 5 */
+            kh = 1;
+            kw = DRAW(3, 5, 7);
+            if (draw(2)) {
+                kh = kw;
+                kw = 1;
+            }
+        }
+        const int64_t high = (size + stride - 1) / stride;
+        const double macs = (double)high * (double)high * (double)(kh * kw) * (double)(c / groups) * (double)outs;
+        if (macs < 1e5 || macs > 1.5e8 || (double)c * (double)(size * size) > 4e6 || kh > size || kw > size) continue;
+        snprintf(sizes, 200, "%lld,%lld,%lld %lld,%lld,%lld,%lld", (long long)c, (long long)size, (long long)size,
+                 (long long)outs, (long long)(c / groups), (long long)kh, (long long)kw);
+        const long long py = kh == 1 ? 0 : (long long)(kh == k ? pad : kh / 2),
+                        px = kw == 1 ? 0 : (long long)(kw == k ? pad : kw / 2);
+        const int64_t d = kind == 7 ? 1 : dilation;
+        snprintf(attributes, 200, "strides=[%lld,%lld] dilations=[%lld,%lld] pads=[%lld,%lld,%lld,%lld] group=%lld",
+                 (long long)stride, (long long)stride, (long long)d, (long long)d, py, px, py, px, (long long)groups);
+        snprintf(name, 32, "generated %d", index);
+        return (shape){name, sizes, attributes};
+    }
+}
+
+static void show(const shape *s, bool list, int threads, int rounds)
+{
+    if (list)
+        list_choices(s);
+    else
+        measure(s, threads, rounds);
 }
 
 int main(int argc, char **argv)
 {
-    int threads = 1, rounds = 60;
+    int threads = 1, rounds = 60, count = 0;
+    bool list = false;
     const char *text = "", *own = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-t") == 0 && i + 1 < argc)
@@ -217,6 +330,10 @@ int main(int argc, char **argv)
             rounds = atoi(argv[++i]);
         else if (strcmp(argv[i], "-s") == 0 && i + 1 < argc)
             own = argv[++i];
+        else if (strcmp(argv[i], "-g") == 0 && i + 1 < argc)
+            count = atoi(argv[++i]);
+        else if (strcmp(argv[i], "-l") == 0)
+            list = true;
         else if (strcmp(argv[i], "-w") == 0)
             warm_runs = 30;
         else
@@ -224,14 +341,19 @@ int main(int argc, char **argv)
     }
     other = prn_alloc_aligned(64, OTHER_BYTES);
     memset(other, 0, OTHER_BYTES);
+    for (int i = 0; i < count; i++) {
+        char name[32], sizes[200], attributes[200];
+        const shape s = generated(i, name, sizes, attributes);
+        show(&s, list, threads, rounds);
+    }
     if (own) {
         char sizes[256];
         const char *attributes = strchr(own, ' ') ? strchr(strchr(own, ' ') + 1, ' ') : NULL;
         snprintf(sizes, sizeof sizes, "%.*s", attributes ? (int)(attributes - own) : 255, own);
-        measure(&(shape){own, sizes, attributes ? attributes + 1 : ""}, threads, rounds);
+        show(&(shape){own, sizes, attributes ? attributes + 1 : ""}, list, threads, rounds);
     }
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !own; i++)
-        if (strstr(shapes[i].name, text)) measure(&shapes[i], threads, rounds);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes && !own && !count; i++)
+        if (strstr(shapes[i].name, text)) show(&shapes[i], list, threads, rounds);
     prn_free_aligned(other);
     return 0;
 }

@@ -4,7 +4,7 @@
 #include "base/memory/alloc.h"
 #include "base/cpu/isa.h"
 #include "ops/layout.h"
-#include "ops/conv/conv_winograd_tiling.h"
+#include "ops/conv/conv_cost_model.h"
 #include "ops/op.h"
 #include "tests/support/op_cases.h"
 
@@ -229,7 +229,7 @@ static void layers_of_networks_give_four_threads_work(void **state)
             prn_winograd_tiling cut;
             assert_true(prn_winograd_tiling_best(&conv, &widths[w], PRN_WINOGRAD_KEPT, 0.0, &cut));
             assert_true(cut.tasks >= 4 && cut.tasks % 2 == 0);
-            assert_true(cut.cycles * 1.2 < prn_winograd_direct_cycles(&conv, &widths[w]));
+            assert_true(cut.cycles * 1.2 < prn_conv_product_cycles(&conv, widths[w].lanes));
         }
     }
 }
@@ -242,7 +242,7 @@ static void what_reads_more_than_it_saves_is_not_profitable_it(void **state)
     const prn_conv conv = conv_of(1, 512, 7, 7, 512);
     prn_winograd_tiling cut;
     assert_true(prn_winograd_tiling_best(&conv, &widths[1], PRN_WINOGRAD_KEPT, 0.0, &cut));
-    assert_int_equal(cut.cycles * 1.1 > prn_winograd_direct_cycles(&conv, &widths[1]),
+    assert_int_equal(cut.cycles * 1.1 > prn_conv_product_cycles(&conv, widths[1].lanes),
                      !prn_isa_has(PRN_HALVES_AVX512) && !prn_isa_has(PRN_QUICK_MEMORY));
 }
 

@@ -11,6 +11,7 @@ typedef struct answers {
     prony_status status;
     prony_cost cost;
     bool supported[MOST_KERNELS], profitable[MOST_KERNELS];
+    double cycles[MOST_KERNELS];
 } answers;
 
 static void ask(const prn_op *op, const prony_context *context, answers *out)
@@ -21,6 +22,7 @@ static void ask(const prn_op *op, const prony_context *context, answers *out)
         const prn_kernel *kernel = &op->kernels[k];
         out->supported[k] = !kernel->supported || kernel->supported(context);
         out->profitable[k] = out->supported[k] && (!kernel->profitable || kernel->profitable(context));
+        out->cycles[k] = kernel->predict ? kernel->predict(context) : 0.0;
     }
 }
 
