@@ -29,16 +29,16 @@ static const double product_rate = 0.63;
 static const double line_cycles = 17.0, quick_line_cycles = 9.0;
 /* A product that runs in halves (Zen 4) takes so many times as long; memory runs at the same speed. */
 static const double halves = 5.0 / 3.0;
-/* First layer and row-vectorised direct, of 4 to 15 input channels. Crossover: the direct kernel's full blocks, where 13
- * of 16 lanes are channels (first layers on Sapphire Rapids). */
+/* First layer and row-vectorised direct, of 4 to 15 input channels on large images. Crossover: the direct kernel's full
+ * blocks, where 13 of 16 lanes are channels (first layers on Sapphire Rapids). */
 static const double few_channels_rate = 0.63 * 16 / 13;
 /* Row-vectorised direct on AVX2 of more channels: crossover with oneDNN where both use as many lanes. */
-static const double narrow_rows_rate = 0.70;
+static const double narrow_rows_rate = 0.64;
 /* First layer of an image on AVX2, behind oneDNN's kernels, which took as long; unproven. */
 static const double narrow_image_rate = 0.66, dnnl_narrow_image_rate = 0.63;
 /* oneDNN. AVX-512: crossover at 300,000 multiply-adds of several taps (resnet50, mobilenet_v2, shufflenet on Sapphire
  * Rapids). AVX2: crossover at 3,000,000 multiply-adds an image, no measurement recorded. */
-static const double dnnl_wide_rate = 0.693, dnnl_narrow_rate = 0.70, dnnl_narrow_small_rate = 0.62;
+static const double dnnl_wide_rate = 0.693, dnnl_narrow_rate = 0.64, dnnl_narrow_small_rate = 0.62;
 static const double dnnl_groups_rate = 0.66, dnnl_wide_depthwise = 1.1;
 enum { SMALL_WORK = 3000000 };
 /* One tap on AVX2: sums of few channels are short for the direct kernel's tiles, and outputs of few blocks or positions
@@ -240,7 +240,9 @@ double prn_conv_first_layer_cycles(const prony_context *context, const prn_conv 
     const double products = (double)conv->out_spatial * (double)conv->kernel_volume * (double)(conv->in_channels * out);
     if (is_strict(context)) return image ? products : INFINITY;
     if (!image && !(many_taps && prn_conv_is_small(conv)) && conv->x->layout != PRN_PLAIN) return INFINITY;
-    const double rate = !image ? few_channels_rate : lanes == 16 ? product_rate : narrow_image_rate;
+    const double rate = image                     ? (lanes == 16 ? product_rate : narrow_image_rate)
+                        : prn_conv_is_small(conv) ? product_rate
+                                                  : few_channels_rate;
     return (double)conv->batch * (products / (double)lanes * rate + (many_taps ? 0.0 : short_sum_start));
 }
 
@@ -261,7 +263,7 @@ double prn_conv_row_direct_cycles(const prony_context *context, const prn_conv *
 {
     const int64_t lanes = model_lanes(context);
     const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
-    const bool few = !first && conv->in_channels < lanes;
+    const bool few = !first && !small && conv->in_channels < lanes;
     const double products = (double)whole(positions, lanes) * (double)conv->kernel_volume * (double)conv->group_in *
                             (double)conv->out_channels / (double)lanes *
                             (few                    ? few_channels_rate
