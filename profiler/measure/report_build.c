@@ -260,6 +260,18 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     return PRONY_OK;
 }
 
+/* Stores what the cost model predicted for the kernel and for the next best one. */
+static prony_status fill_choice(prony_report *report, const prn_step *step, const prn_kernel *kernel,
+                                prn_kernel_choice *choice)
+{
+    *choice = (prn_kernel_choice){.cycles = -1.0};
+    if (!kernel || !kernel->predict || step->dynamic || !step->node->binding.op) return PRONY_OK;
+    const prn_kernel *next =
+        prn_op_next_kernel(step->node->binding.op, &step->context, kernel, &choice->cycles, &choice->next_cycles);
+    choice->next = next ? report_build_copy_text(report, next->name) : NULL;
+    return next && !choice->next ? PRONY_OUT_OF_MEMORY : PRONY_OK;
+}
+
 /* Takes the cost of a run, except parameters, which do not change. */
 static void report_build_take_cost(prony_cost *to, const prony_cost *from)
 {
@@ -272,7 +284,9 @@ static void report_build_take_cost(prony_cost *to, const prony_cost *from)
 static prony_status fill_operators(prony_report *report, const prn_plan *plan, prony_error *error)
 {
     report->operators = prn_bump_alloc(&report->pool, plan->step_count + 1, sizeof *report->operators);
-    if (!report->operators) return prn_no_memory(error);
+    prn_kernel_choice *choices = prn_bump_alloc(&report->pool, plan->step_count + 1, sizeof *choices);
+    if (!report->operators || !choices) return prn_no_memory(error);
+    report->choices = choices;
     report->operator_count = plan->step_count;
     for (uint32_t s = 0; s < plan->step_count; s++) {
         const prn_step *step = plan->steps[s];
@@ -303,6 +317,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         for (size_t k = 0; k < step->context.output_count; k++)
             if (step->outputs[k] != PRN_NO_VALUE) row->output_bytes += plan->values[step->outputs[k]]->bytes;
         row->scratch_bytes = step->context.scratch_bytes;
+        if (fill_choice(report, step, kernel, &choices[s]) != PRONY_OK) return prn_no_memory(error);
         PRN_TRY(fill_kernel_facts(report, row, step, kernel, error));
     }
     return PRONY_OK;

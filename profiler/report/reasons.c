@@ -1,10 +1,12 @@
 /* Reasons, the most certain first: extra work, threads, then the kernel's own facts. Thresholds chosen without
  * measurement. */
 #include "base/integers.h"
+#include "base/cpu/isa.h"
 #include "profiler/report/reasons.h"
 
 #include "profiler/text/number_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,6 +232,28 @@ static void find_traffic(found *f, const prony_operator_row *row)
     reasons_add(f, "bandwidth", text);
 }
 
+/* Adds the kernel's predicted time on one core, and the next best kernel's: by the measured peak, else at 3 GHz. A
+ * cycle of the model starts two vector multiply-adds (ops/conv/conv_cost_model.h). */
+static void find_choice(found *f, const prony_operator_row *row)
+{
+    const prony_report *r = f->report;
+    const prn_kernel_choice *choice = r->choices ? &r->choices[row->index] : NULL;
+    if (!choice || !(choice->cycles >= 0) || !isfinite(choice->cycles)) return;
+    const int threads = prn_report_threads(r) > 1 ? prn_report_threads(r) : 1;
+    const double flops = 4.0 * (prn_isa_has(PRN_HAS_AVX512) ? 16 : 8),
+                 peak = prn_report_roof_flops(r, "fp32") / threads;
+    const double ns = peak > 0 ? 1e9 * flops / peak : 1.0 / 3.0;
+    char text[REASON_BYTES];
+    prn_number_text time, other;
+    prn_number_time(time, (int64_t)(choice->cycles * ns), 2, " ");
+    if (choice->next)
+        snprintf(text, sizeof text, "%.40s: %s predicted on one core, %.40s: %s", row->kernel, time, choice->next,
+                 prn_number_time(other, (int64_t)(choice->next_cycles * ns), 2, " "));
+    else
+        snprintf(text, sizeof text, "%.40s: %s predicted on one core", row->kernel, time);
+    reasons_add(f, "kernel choice", text);
+}
+
 static prony_status reasons_find(prony_report *r, prony_operator_row *row, prony_error *error)
 {
     found f = {.report = r};
@@ -243,6 +267,7 @@ static prony_status reasons_find(prony_report *r, prony_operator_row *row, prony
         find_shape(&f, row);
         if (bound != PRONY_BOUND_UNKNOWN) find_traffic(&f, row);
     }
+    find_choice(&f, row);
     prony_reason *copy = f.count ? prn_bump_alloc(&r->pool, f.count, sizeof *copy) : NULL;
     const bool whole = !f.no_memory && (f.count == 0 || copy);
     if (copy && whole) memcpy(copy, f.reasons, f.count * sizeof *copy);
@@ -306,8 +331,9 @@ bool prn_reasons_text(const prony_operator_row *row, size_t most, char *out, siz
     size_t used = 0;
     *out = '\0';
     for (size_t i = 0; i < row->reason_count && i < most && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s", i ? "; " : "", row->reasons[i].text);
-    return row->reason_count > 0;
+        if (most > 1 || strcmp(row->reasons[i].reason, "kernel choice") != 0) /* explains the kernel, not the time */
+            used += (size_t)snprintf(out + used, size - used, "%s%s", i ? "; " : "", row->reasons[i].text);
+    return used > 0;
 }
 
 bool prn_kernel_best_text(const prony_report *report, const prony_operator_row *row, char *out, size_t size)

@@ -133,6 +133,13 @@ typedef struct prn_report_cost {
 /* Subgraphs inside of one another, at most. */
 #define PRN_NESTED_DEPTH 64
 
+/* The time that the cost model of an operator's kernels predicts (prn_kernel.predict in ops/op.h). */
+typedef struct prn_kernel_choice {
+    double cycles;      /* of the chosen kernel; below 0: it predicts none */
+    const char *next;   /* the kernel that predicts the fewest cycles besides; NULL: no other predicts any */
+    double next_cycles; /* of `next` */
+} prn_kernel_choice;
+
 struct prony_report {
     prn_bump pool;
     prony_model *source;         /* reference held by api, to compute the hash on demand; NULL: read back */
@@ -176,6 +183,7 @@ struct prony_report {
 
     prony_layer_row *layers;
     size_t layer_count;
+    const prn_kernel_choice *choices; /* [operator_count]; NULL: not known (a report that was read) */
     prony_operator_row *operators;
     size_t operator_count;
     prony_nested_row *nested_layers; /* in subgraphs, after the row that contains them; not included in any sum */

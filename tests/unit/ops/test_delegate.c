@@ -232,11 +232,61 @@ static void test_choice(void **state)
     assert_null(prn_op_kernel(&op, &context, false, &own));
 }
 
+static double in_cycles(const prony_context *context)
+{
+    return context->inputs[0]->shape.dim[1] == 8 ? 30 : 10;
+}
+
+static double in_twenty(const prony_context *context)
+{
+    (void)context;
+    return 20;
+}
+
+static double never_first(const prony_context *context)
+{
+    (void)context;
+    return INFINITY;
+}
+
+/* The fewest predicted cycles win among successive rows that predict, of those that can; a tie is the first one's. */
+static void test_choice_by_prediction(void **state)
+{
+    (void)state;
+    static const prn_kernel kernels[] = {
+        {.name = "cannot", .backend = "native", .supported = never, .predict = in_twenty},
+        {.name = "varies", .backend = "native", .predict = in_cycles},
+        {.name = "twenty", .backend = "native", .predict = in_twenty},
+        {.name = "again", .backend = "native", .predict = in_twenty},
+        {.name = "worst", .backend = "native", .predict = never_first},
+        {.name = "last", .backend = "native"},
+        {.name = "behind", .backend = "native", .predict = in_cycles},
+        {0}};
+    static const prn_op op = {.name = "Predicted", .kernels = kernels}, rest = {.name = "Rest", .kernels = kernels + 4};
+    static const prn_kernel worst = {.name = "worst", .backend = "native"};
+    prony_value x = {.dtype = PRONY_FLOAT32, .shape = {4, {1, 8, 2, 2}}}, y = x;
+    const prony_value *inputs[] = {&x};
+    prony_value *outputs[] = {&y};
+    const prony_context context = {.inputs = inputs, .outputs = outputs, .input_count = 1, .output_count = 1};
+    double cycles, next;
+    assert_string_equal(prn_op_kernel(&op, &context, false, NULL)->name, "twenty");
+    assert_string_equal(prn_op_next_kernel(&op, &context, &kernels[2], &cycles, &next)->name, "again");
+    assert_true(cycles == 20 && next == 20);
+    assert_string_equal(prn_op_kernel(&op, &context, false, &worst)->name, "worst");
+    assert_string_equal(prn_op_kernel(&rest, &context, false, NULL)->name, "last");
+    assert_null(prn_op_next_kernel(&rest, &context, &kernels[5], &cycles, &next));
+    x.shape.dim[1] = 4;
+    assert_string_equal(prn_op_kernel(&op, &context, false, NULL)->name, "varies");
+    assert_string_equal(prn_op_next_kernel(&op, &context, &kernels[1], &cycles, &next)->name, "twenty");
+    assert_true(cycles == 10 && next == 20);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fused_conv_takes_the_kernel_of_conv),
         cmocka_unit_test(test_early_add_takes_a_vector_kernel),
+        cmocka_unit_test(test_choice_by_prediction),
         cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
