@@ -9,15 +9,9 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/widen.h"
-#include "ops/conv/conv_bf16x3.h"
+#include "ops/conv/conv_kernels.h"
 #include "ops/conv/conv_cost_model.h"
-#include "ops/conv/conv_depthwise.h"
-#include "ops/conv/conv_direct.h"
-#include "ops/conv/conv_row_direct.h"
 #include "ops/conv/conv_f64.h"
-#include "ops/conv/conv_native.h"
-#include "ops/conv/conv_winograd.h"
-#include "ops/conv/conv_first_layer.h"
 #include "ops/vendor/dnnl.h"
 
 /* ---- shapes and cost */
@@ -118,11 +112,11 @@ PRN_WIDENED(conv_op_half, &widened)
 #define CONV_SPLIT                                                                                                     \
     .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_bf16x3_supported,                                \
     .predict = prn_conv_bf16x3_predict, .layouts = prn_conv_bf16x3_layouts, .facts = prn_conv_bf16x3_facts,            \
-    .prepare = prn_conv_bf16x3_prepare, .run = prn_conv_bf16x3_run, .release = prn_conv_bf16x3_release,                \
-    .inplace = ~UINT32_C(7), .post_ops = true, .own_layout = true, .packs = 2
+    .prepare = prn_conv_bf16x3_prepare, .run = prn_conv_bf16x3_run, .release = prn_free, .inplace = ~UINT32_C(7),      \
+    .post_ops = true, .own_layout = true, .packs = 2
 
 #define CONV_DIRECT                                                                                                    \
-    .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_conv_direct_layouts, .facts = prn_conv_direct_facts,    \
+    .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_conv_blocked_layouts, .facts = prn_conv_direct_facts,   \
     .prepare = prn_conv_direct_prepare, .run = prn_conv_direct_run, .release = prn_conv_direct_release,                \
     .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2
 
@@ -132,19 +126,19 @@ static const prn_kernel kernels[] = {
     {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
     {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), CONV_SPLIT},
     {.name = "conv_f32_winograd", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_conv_winograd_supported,
-     .predict = prn_conv_winograd_predict, .layouts = prn_conv_winograd_layouts, .facts = prn_conv_winograd_facts,
-     .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_conv_winograd_release, .inplace = ~UINT32_C(7), .post_ops = true,
+     .predict = prn_conv_winograd_predict, .layouts = prn_conv_blocked_layouts, .facts = prn_conv_winograd_facts,
+     .prepare = prn_conv_winograd_prepare, .run = prn_conv_winograd_run, .release = prn_free, .inplace = ~UINT32_C(7), .post_ops = true,
      .own_layout = true, .packs = 2},
     {.name = "conv_f32_flat", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_conv_row_direct_supported,
      .predict = prn_conv_row_direct_predict, .facts = prn_conv_row_direct_facts, .prepare = prn_conv_row_direct_prepare, .run = prn_conv_row_direct_run,
-     .release = prn_conv_row_direct_release, .post_ops = true, .packs = 2},
+     .release = prn_free, .post_ops = true, .packs = 2},
     {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_first_layer_supported,
      .predict = prn_conv_first_layer_predict, .layouts = prn_conv_first_layer_layouts, .facts = prn_conv_first_layer_facts, .prepare = prn_conv_first_layer_prepare,
-     .run = prn_conv_first_layer_run, .release = prn_conv_first_layer_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
+     .run = prn_conv_first_layer_run, .release = prn_free, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
     {.name = "conv_f32_direct", .supported = prn_conv_direct_supported, .predict = prn_conv_direct_predict, CONV_DIRECT},
     {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_depthwise_supported,
-     .predict = prn_conv_depthwise_predict, .layouts = prn_conv_depthwise_layouts, .facts = prn_conv_depthwise_facts,
-     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_conv_depthwise_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true,
+     .predict = prn_conv_depthwise_predict, .layouts = prn_conv_blocked_layouts, .facts = prn_conv_depthwise_facts,
+     .prepare = prn_conv_depthwise_prepare, .run = prn_conv_depthwise_run, .release = prn_free, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true,
      .own_layout = true, .packs = 2},
 #ifdef PRN_HAVE_DNNL
     {.name = "conv_f32_dnnl", .backend = "dnnl", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT), .supported = prn_dnnl_conv_supported, .predict = prn_conv_dnnl_cycles,

@@ -18,7 +18,7 @@
  *
  * Invariant: tasks depend on the problem alone; each output is summed in one order. A task that meets an infinity or
  * NaN computes by plain sums. */
-#include "ops/conv/conv_bf16x3.h"
+#include "ops/conv/conv_kernels.h"
 
 #include "base/memory/alloc.h"
 #include "base/integers.h"
@@ -245,11 +245,8 @@ void prn_conv_bf16x3_layouts(const prony_context *context, prn_layout *in, prn_l
 void prn_conv_bf16x3_facts(const prony_context *context, prony_cost *facts)
 {
     const prn_conv_bf16x3_plan *s = context->state;
-    prn_cost_fact(facts, "product_rows", s->conv.out_spatial);
-    prn_cost_fact(facts, "product_columns", s->conv.out_channels);
-    prn_cost_fact(facts, "product_depth", s->conv.in_channels * s->conv.kernel_volume);
-    prn_cost_fact(facts, "tile_rows", PRN_BF16X3_ROWS);
-    prn_cost_fact(facts, "tile_columns", PRN_BF16X3_COLUMNS);
+    prn_conv_tile_facts(facts, s->conv.out_spatial, s->conv.out_channels, s->conv.in_channels * s->conv.kernel_volume,
+                        PRN_BF16X3_ROWS, PRN_BF16X3_COLUMNS);
     prn_cost_fact(facts, "bf16_products", prn_bf16x3_products((int)s->parts));
     if (s->halves) prn_cost_fact(facts, "weight_bits", 16 * s->parts);
     if (s->beyond) prn_cost_fact(facts, "stays_in_fp32", PRN_STAYS_RANGE);
@@ -393,9 +390,4 @@ prony_status prn_conv_bf16x3_prepare(const prony_context *context, prn_prepared 
     out->state = s;
     out->scratch_bytes = s->shared_bytes + (size_t)s->slots * s->slot_bytes;
     return PRONY_OK;
-}
-
-void prn_conv_bf16x3_release(void *state)
-{
-    prn_free(state);
 }

@@ -5,7 +5,7 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/post_ops_vec.h"
-#include "ops/conv/conv_bf16x3.h"
+#include "ops/conv/conv_kernels.h"
 #include "ops/conv/conv_bf16x3_plan.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  *   y [N, C/L, D, H, W, L]    the planes before
  *
  * Invariant: tasks are cut by the problem alone. */
-#include "ops/conv/conv_depthwise.h"
+#include "ops/conv/conv_kernels.h"
 
 #include "base/memory/alloc.h"
 #include "base/integers.h"
@@ -41,12 +41,6 @@ double prn_conv_depthwise_predict(const prony_context *context)
     return prn_conv_read(context, &conv) == PRONY_OK && conv.groups > 1 && conv.group_in == 1 && conv.group_out == 1
                ? prn_conv_depthwise_cycles(context, &conv)
                : INFINITY;
-}
-
-void prn_conv_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = prn_depthwise_rows()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 
 /* The state. The data of conv.x and conv.y is found anew in every run. */
@@ -118,27 +112,14 @@ prony_status prn_conv_depthwise_prepare(const prony_context *context, prn_prepar
     plan->pieces = prn_ceil_div(conv.window.out[0] * conv.window.out[1], plan->rows);
     find_inside(plan);
     prony_status status = conv_depthwise_pack(context, plan, out);
-    if (status != PRONY_OK) {
-        prn_free(plan);
-        return status;
-    }
-    out->state = plan;
-    return PRONY_OK;
-}
-
-void prn_conv_depthwise_release(void *state)
-{
-    prn_free(state);
+    return prn_conv_prepared(status, plan, out);
 }
 
 void prn_conv_depthwise_facts(const prony_context *context, prony_cost *facts)
 {
     const prn_conv *conv = &((const depthwise_plan *)context->state)->conv;
-    prn_cost_fact(facts, "product_rows", conv->window.out[2]); /* tiles end with the row */
-    prn_cost_fact(facts, "product_columns", 1);
-    prn_cost_fact(facts, "product_depth", conv->kernel_volume);
-    prn_cost_fact(facts, "tile_rows", prn_depthwise_rows()->positions);
-    prn_cost_fact(facts, "tile_columns", prn_depthwise_rows()->lanes);
+    prn_conv_tile_facts(facts, conv->window.out[2], 1, conv->kernel_volume, prn_depthwise_rows()->positions,
+                        prn_depthwise_rows()->lanes);
 }
 
 /* ---- run */

@@ -10,7 +10,7 @@
  * block][tap][input lane] [block of the group][output lane]; lanes past the last channel are zero, and so are the sums
  * that they make. A residual that comes first is what the sums begin with, so it may lie in the output. Invariant:
  * pieces depend on the problem alone; each output is summed in one order. */
-#include "ops/conv/conv_direct.h"
+#include "ops/conv/conv_kernels.h"
 #include "base/integers.h"
 #include "base/cpu/isa.h"
 #include "ops/conv/conv_cost_model.h"
@@ -58,13 +58,6 @@ double prn_conv_direct_predict(const prony_context *context)
     return prn_conv_read(context, &conv) == PRONY_OK && takes_problem(context, &conv)
                ? prn_conv_direct_cycles(context, &conv)
                : INFINITY;
-}
-
-void prn_conv_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    prn_layout layout = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    in[0] = out[0] = layout;
-    prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
 
 static void conv_direct_describe_tap(const void *argument, int64_t index, prn_direct_tap *tap)

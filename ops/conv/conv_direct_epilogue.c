@@ -1,13 +1,40 @@
 /* Shared by conv_f32_direct and conv_f32_stem: their tiles, the groups of output blocks, and how sums end. */
+#include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/conv/conv_direct_plan.h"
+#include "ops/conv/conv_kernels.h"
 
 #include <math.h>
 #include <string.h>
 
 PRN_SIMD_PICK(prn_direct_simd, prn_direct_simd_, const prn_direct_simd *prn_direct_tiles)
+
+void prn_conv_blocked_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
+{
+    in[0] = out[0] = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    prn_post_ops_ask_layout(context->post_ops, out[0], in);
+}
+
+void prn_conv_tile_facts(prony_cost *facts, int64_t rows, int64_t columns, int64_t depth, int64_t tile_rows,
+                         int64_t tile_columns)
+{
+    prn_cost_fact(facts, "product_rows", rows);
+    prn_cost_fact(facts, "product_columns", columns);
+    prn_cost_fact(facts, "product_depth", depth);
+    prn_cost_fact(facts, "tile_rows", tile_rows);
+    prn_cost_fact(facts, "tile_columns", tile_columns);
+}
+
+prony_status prn_conv_prepared(prony_status status, void *state, prn_prepared *out)
+{
+    if (status == PRONY_OK)
+        out->state = state;
+    else
+        prn_free(state);
+    return status;
+}
 
 int64_t prn_direct_first_block(int64_t blocks, int64_t group)
 {

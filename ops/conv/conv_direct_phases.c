@@ -4,7 +4,7 @@
 #include "base/integers.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/copy/copy_nd.h"
-#include "ops/conv/conv_direct.h"
+#include "ops/conv/conv_kernels.h"
 #include "ops/conv/conv_direct_plan.h"
 
 #include <stdio.h>
@@ -300,9 +300,5 @@ void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, pr
 {
     const int64_t lanes = prn_direct_tiles()->lanes,
                   wide = prn_least(prn_ceil_div(out_channels, lanes), PRN_DIRECT_MOST_BLOCKS);
-    prn_cost_fact(facts, "product_rows", positions);
-    prn_cost_fact(facts, "product_columns", out_channels);
-    prn_cost_fact(facts, "product_depth", depth);
-    prn_cost_fact(facts, "tile_rows", prn_direct_tiles()->positions[wide]);
-    prn_cost_fact(facts, "tile_columns", lanes * wide);
+    prn_conv_tile_facts(facts, positions, out_channels, depth, prn_direct_tiles()->positions[wide], lanes * wide);
 }

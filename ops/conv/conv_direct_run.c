@@ -2,7 +2,7 @@
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"
-#include "ops/conv/conv_direct.h"
+#include "ops/conv/conv_kernels.h"
 #include "ops/conv/conv_direct_plan.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
  *
  * Packed weights belong to the model: [group][channel, row and column of the window][block of the group][output lane].
  * Invariant: pieces depend on the problem alone; each output is summed in one order. */
-#include "ops/conv/conv_first_layer.h"
+#include "ops/conv/conv_kernels.h"
 #include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "base/cpu/isa.h"
@@ -199,11 +199,6 @@ prony_status prn_conv_first_layer_prepare(const prony_context *context, prn_prep
     return PRONY_OK;
 }
 
-void prn_conv_first_layer_release(void *state)
-{
-    prn_free(state);
-}
-
 void prn_conv_first_layer_facts(const prony_context *context, prony_cost *facts)
 {
     prn_conv conv;
@@ -211,11 +206,8 @@ void prn_conv_first_layer_facts(const prony_context *context, prony_cost *facts)
     const prn_direct_simd *simd = prn_direct_tiles();
     const int64_t blocks = prn_ceil_div(conv.out_channels, simd->lanes);
     const int64_t wide = blocks < PRN_DIRECT_MOST_BLOCKS ? blocks : PRN_DIRECT_MOST_BLOCKS;
-    prn_cost_fact(facts, "product_rows", conv.window.out[2]); /* tiles end with the row */
-    prn_cost_fact(facts, "product_columns", conv.out_channels);
-    prn_cost_fact(facts, "product_depth", conv.in_channels * conv.kernel_volume);
-    prn_cost_fact(facts, "tile_rows", simd->row_positions[wide]);
-    prn_cost_fact(facts, "tile_columns", simd->lanes * wide);
+    prn_conv_tile_facts(facts, conv.window.out[2], conv.out_channels, conv.in_channels * conv.kernel_volume,
+                        simd->row_positions[wide], simd->lanes * wide);
 }
 
 /* ---- run */

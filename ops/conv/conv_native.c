@@ -10,7 +10,7 @@
  * The state is the problem and the packed weights, [group][channel block][depth][rows], owned by the model; without
  * constant weights they are packed into scratch in each run. Invariant: tasks are cut by the problem alone and each
  * output is summed in order of depth. */
-#include "ops/conv/conv_native.h"
+#include "ops/conv/conv_kernels.h"
 #include "base/integers.h"
 
 #include "base/cpu/simd.h"

@@ -17,7 +17,7 @@
  * Packed weights belong to the model: [group][block][input channel, row, column of the window][channel of the block].
  * Invariant: pieces depend on the problem alone; each output is summed in one order, the same on every instruction
  * set. */
-#include "ops/conv/conv_row_direct.h"
+#include "ops/conv/conv_kernels.h"
 #include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "base/cpu/isa.h"
@@ -290,20 +290,12 @@ prony_status prn_conv_row_direct_prepare(const prony_context *context, prn_prepa
     return PRONY_OK;
 }
 
-void prn_conv_row_direct_release(void *state)
-{
-    prn_free(state);
-}
-
 void prn_conv_row_direct_facts(const prony_context *context, prony_cost *facts)
 {
     const flat_plan *plan = context->state;
     const int64_t channels = prn_ceil_div(plan->conv.group_out, plan->blocks);
-    prn_cost_fact(facts, "product_rows", plan->image.positions);
-    prn_cost_fact(facts, "product_columns", plan->conv.group_out);
-    prn_cost_fact(facts, "product_depth", plan->taps);
-    prn_cost_fact(facts, "tile_rows", plan->simd->vectors[channels] * plan->simd->lanes);
-    prn_cost_fact(facts, "tile_columns", channels);
+    prn_conv_tile_facts(facts, plan->image.positions, plan->conv.group_out, plan->taps,
+                        plan->simd->vectors[channels] * plan->simd->lanes, channels);
 }
 
 /* ---- run */

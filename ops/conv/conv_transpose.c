@@ -18,9 +18,7 @@
 #include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/kernels/gemm/bf16x3_product.h"
 #include "ops/kernels/vector/widen.h"
-#include "ops/conv/conv_direct.h"
-#include "ops/conv/conv_transpose_depthwise.h"
-#include "ops/conv/conv_transpose_direct.h"
+#include "ops/conv/conv_kernels.h"
 
 /* ---- shapes and cost */
 
@@ -341,13 +339,13 @@ PRN_WIDENED(conv_transpose_half, &widened)
 // clang-format off
 static const prn_kernel kernels[] = {
     {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
-     .supported = prn_conv_transpose_direct_supported, .profitable = prn_conv_transpose_direct_profitable, .layouts = prn_conv_transpose_direct_layouts,
+     .supported = prn_conv_transpose_direct_supported, .profitable = prn_conv_transpose_direct_profitable, .layouts = prn_conv_blocked_layouts,
      .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,
      .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
-     .supported = prn_conv_transpose_depthwise_supported, .layouts = prn_conv_transpose_depthwise_layouts,
+     .supported = prn_conv_transpose_depthwise_supported, .layouts = prn_conv_blocked_layouts,
      .facts = prn_conv_transpose_depthwise_facts, .prepare = prn_conv_transpose_depthwise_prepare, .run = prn_conv_transpose_depthwise_run,
-     .release = prn_conv_transpose_depthwise_release, .post_ops = true, .own_layout = true, .packs = 2},
+     .release = prn_free, .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = conv_transpose_native_supported,
      .prepare = conv_transpose_prepare_native, .run = conv_transpose_run_native, .release = prn_free, .post_ops = true},
     PRN_WIDENED_ROW(conv_transpose_half, "convtranspose_half_native"),

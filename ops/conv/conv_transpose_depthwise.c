@@ -10,7 +10,7 @@
  *     weights = [block][remainder of rows][of columns][tap, by the input's row and column][lane]
  *
  * Invariant: tasks are cut by the problem alone; each output is summed in one order. */
-#include "ops/conv/conv_transpose_depthwise.h"
+#include "ops/conv/conv_kernels.h"
 #include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "base/cpu/isa.h"
@@ -61,12 +61,6 @@ bool prn_conv_transpose_depthwise_supported(const prony_context *context)
         prn_direct_find_epilogue(context->post_ops, 1).added)
         return false;
     return prn_direct_can_fuse(context, conv.out_channels);
-}
-
-void prn_conv_transpose_depthwise_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    in[0] = out[0] = prn_depthwise_rows()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 
 /* ---- prepared */
@@ -151,27 +145,14 @@ prony_status prn_conv_transpose_depthwise_prepare(const prony_context *context, 
         }
         status = conv_transpose_depthwise_pack(context, plan);
     }
-    if (status != PRONY_OK) {
-        prn_free(plan);
-        return status;
-    }
-    out->state = plan;
-    return PRONY_OK;
-}
-
-void prn_conv_transpose_depthwise_release(void *state)
-{
-    prn_free(state);
+    return prn_conv_prepared(status, plan, out);
 }
 
 void prn_conv_transpose_depthwise_facts(const prony_context *context, prony_cost *facts)
 {
     const transpose_plan *plan = context->state;
-    prn_cost_fact(facts, "product_rows", plan->axis[1][0].outputs);
-    prn_cost_fact(facts, "product_columns", 1);
-    prn_cost_fact(facts, "product_depth", plan->axis[0][0].taps * plan->axis[1][0].taps);
-    prn_cost_fact(facts, "tile_rows", prn_depthwise_rows()->positions);
-    prn_cost_fact(facts, "tile_columns", prn_depthwise_rows()->lanes);
+    prn_conv_tile_facts(facts, plan->axis[1][0].outputs, 1, plan->axis[0][0].taps * plan->axis[1][0].taps,
+                        prn_depthwise_rows()->positions, prn_depthwise_rows()->lanes);
 }
 
 /* ---- run */

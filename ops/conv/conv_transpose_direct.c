@@ -4,10 +4,9 @@
  *
  * Outputs of one remainder r thus meet the same taps, at the same distances from q: a part of conv_f32_direct, whose
  * results lie s apart. No product is computed that no output takes, and none is stored. */
-#include "ops/conv/conv_transpose_direct.h"
+#include "ops/conv/conv_kernels.h"
 #include "base/integers.h"
 #include "base/cpu/isa.h"
-#include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_direct_plan.h"
 
 #include <stdio.h>
@@ -70,11 +69,6 @@ bool prn_conv_transpose_direct_profitable(const prony_context *context)
     const int64_t lanes = prn_direct_tiles()->lanes, in = prn_ceil_div(conv.group_in, lanes) * lanes,
                   out = prn_ceil_div(conv.group_out, lanes) * lanes;
     return in * out <= MOST_FILL * conv.group_in * conv.group_out;
-}
-
-void prn_conv_transpose_direct_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    prn_conv_direct_layouts(context, in, out);
 }
 
 /* One remainder along each axis. */

@@ -14,7 +14,7 @@
  * and keeps v while the batch is the same. A residual that comes first may lie in the output. Invariant: batches,
  * groups and the order of every sum depend on the problem alone, so a result's bits do not depend on who computed
  * it. */
-#include "ops/conv/conv_winograd.h"
+#include "ops/conv/conv_kernels.h"
 
 #include "base/memory/alloc.h"
 #include "base/integers.h"
@@ -24,7 +24,6 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/kernels/vector/post_ops_vec.h"
-#include "ops/conv/conv_direct.h"
 #include "ops/conv/conv_direct_plan.h"
 #include "ops/conv/conv_cost_model.h"
 
@@ -94,13 +93,6 @@ double prn_conv_winograd_predict(const prony_context *context)
     prn_winograd_tiling cut;
     if (!takes(context, &cut)) return INFINITY;
     return cut.cycles * (cut.u_point ? 1.0 : prn_winograd_filters_gain);
-}
-
-void prn_conv_winograd_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
-{
-    prn_layout layout = conv_winograd_simd_table()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
-    in[0] = out[0] = layout;
-    prn_post_ops_ask_layout(context->post_ops, layout, in);
 }
 
 /* ---- weights */
@@ -227,11 +219,6 @@ prony_status prn_conv_winograd_prepare(const prony_context *context, prn_prepare
     out->state = plan;
     out->scratch_bytes = (size_t)prn_least(cut.tasks, threads) * (size_t)plan->slot.total * sizeof(float);
     return PRONY_OK;
-}
-
-void prn_conv_winograd_release(void *state)
-{
-    prn_free(state);
 }
 
 /* ---- run */
@@ -645,12 +632,9 @@ void prn_conv_winograd_facts(const prony_context *context, prony_cost *facts)
     prn_winograd_tiling cut;
     if (prn_conv_read(context, &conv) != PRONY_OK || !conv_winograd_find_tiling(context, &conv, &cut)) return;
     const int64_t widest = prn_ceil_div(cut.blocks, cut.groups);
-    prn_cost_fact(facts, "product_rows", cut.tile_rows * cut.tile_columns);
-    prn_cost_fact(facts, "product_columns", conv.out_channels);
-    prn_cost_fact(facts, "product_depth", conv.in_channels);
+    prn_conv_tile_facts(facts, cut.tile_rows * cut.tile_columns, conv.out_channels, conv.in_channels,
+                        conv_winograd_simd_table()->tiles[widest], conv_winograd_simd_table()->lanes * widest);
     prn_cost_fact(facts, "product_flops", prn_winograd_flops(&conv, &cut));
-    prn_cost_fact(facts, "tile_rows", conv_winograd_simd_table()->tiles[widest]);
-    prn_cost_fact(facts, "tile_columns", conv_winograd_simd_table()->lanes * widest);
     if (cut.u_point) prn_cost_fact(facts, "filters_in_run", 1);
 }
 
