@@ -42,12 +42,13 @@ bool prn_conv_direct_groups_supported(const prony_context *context);
 bool prn_conv_direct_variable_supported(const prony_context *context);
 void prn_conv_direct_release(void *state);
 
-/* ConvTranspose on the direct kernel's tiles, run and released by its functions; of one filter for each channel. */
+/* ConvTranspose on the direct kernel's tiles, run and released by its functions; of one filter for each channel, by the
+ * depthwise kernel's. */
 bool prn_conv_transpose_direct_supported(const prony_context *context);
 bool prn_conv_transpose_direct_profitable(const prony_context *context);
 prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn_prepared *out);
 void prn_conv_transpose_direct_facts(const prony_context *context, prony_cost *facts);
-PRN_CONV_RUNS(transpose_depthwise)
-void prn_conv_transpose_depthwise_facts(const prony_context *context, prony_cost *facts);
+bool prn_conv_transpose_depthwise_supported(const prony_context *context);
+prony_status prn_conv_transpose_depthwise_prepare(const prony_context *context, prn_prepared *out);
 
 #endif

@@ -344,7 +344,7 @@ static const prn_kernel kernels[] = {
      .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
      .supported = prn_conv_transpose_depthwise_supported, .layouts = prn_conv_blocked_layouts,
-     .facts = prn_conv_transpose_depthwise_facts, .prepare = prn_conv_transpose_depthwise_prepare, .run = prn_conv_transpose_depthwise_run,
+     .facts = prn_conv_depthwise_facts, .prepare = prn_conv_transpose_depthwise_prepare, .run = prn_conv_depthwise_run,
      .release = prn_free, .post_ops = true, .own_layout = true, .packs = 2},
     {.name = "convtranspose_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = conv_transpose_native_supported,
      .prepare = conv_transpose_prepare_native, .run = conv_transpose_run_native, .release = prn_free, .post_ops = true},
