@@ -2,7 +2,8 @@
  *
  * Drops nodes that return their input unchanged: Identity, Dropout and Cast that do nothing, Reshape and Expand to the
  * same shape, Slice of everything, Pad by nothing, Transpose that keeps the order, Concat, Sum and others of one, Split
- * into one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0. Adding 0 is an identity for integers only: it
+ * into one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0, AveragePool and MaxPool of windows of one element (an
+ * adaptive pool of an image that has its size already). Adding 0 is an identity for integers only: it
  * turns -0 into 0. The layer is marked as removed and moves to the node before it, or else to a reader. If neither can
  * take it (a graph output is an input, or another output), the node becomes an Identity, which the plan makes a
  * view. */
@@ -21,6 +22,22 @@ static bool all_are(const prn_rewriter *r, const prn_node_def *node, const char 
     for (size_t i = 0; i < count; i++)
         if (list[i] != wanted) return false;
     return true;
+}
+
+/* True if the node has no such list, or all its elements are `wanted`. */
+static bool none_but(const prn_node_def *node, const char *name, int64_t wanted)
+{
+    const prn_attr *attr = prn_attr_find(node->info.attributes, name);
+    for (size_t i = 0; attr && i < attr->count; i++)
+        if (attr->type != PRN_ATTR_INTS || attr->ints[i] != wanted) return false;
+    return true;
+}
+
+/* A pool of one element at every position. Indices, the second output of MaxPool, are not its input. */
+static bool pools_one(const prn_rewriter *r, const prn_node_def *node)
+{
+    if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE && r->uses[node->outputs[1]]) return false;
+    return none_but(node, "kernel_shape", 1) && none_but(node, "strides", 1) && none_but(node, "pads", 0);
 }
 
 static bool keeps_order(const prn_rewriter *r, const prn_node_def *node)
@@ -77,8 +94,10 @@ static int unchanged_input(const prn_rewriter *r, const prn_node_def *node)
     static const char *const by_shape[] = {"Identity", "Cast",      "CastLike", "Reshape", "Flatten",
                                            "Squeeze",  "Unsqueeze", "Expand",   "Tile",    NULL};
     static const char *const of_one[] = {"Concat", "Sum", "Max", "Min", "Mean", NULL};
+    static const char *const pools[] = {"AveragePool", "MaxPool", NULL};
     if (prn_node_is_any(node, by_shape)) return 0;
     if (prn_node_is_any(node, of_one)) return node->input_count == 1 ? 0 : -1;
+    if (prn_node_is_any(node, pools)) return pools_one(r, node) ? 0 : -1;
     if (prn_node_is(node, "Dropout")) return drops_nothing(r, node) ? 0 : -1;
     if (prn_node_is(node, "Transpose")) return keeps_order(r, node) ? 0 : -1;
     if (prn_node_is(node, "Pad")) return all_are(r, node, "pads", 1, 0) ? 0 : -1;

@@ -59,6 +59,17 @@ static void drop_identities(void **state)
     rc_output(m, "y");
     rc_expect(m, "Concat Flatten Relu");
 
+    m = rc_begin(); /* pools of one element, and of more, in steps, with indices */
+    mb_node(m, "Relu", "x", "r", "");
+    mb_node(m, "AveragePool", "r", "p0", "kernel_shape=[1,1]");
+    mb_node(m, "MaxPool", "p0", "p1", "kernel_shape=[1,1] strides=[1,1] pads=[0,0,0,0]");
+    mb_node(m, "MaxPool", "p1", "p2", "kernel_shape=[3,3] pads=[1,1,1,1]");
+    mb_node(m, "AveragePool", "p2", "p3", "kernel_shape=[1,1] strides=[2,2]");
+    mb_node(m, "MaxPool", "p3", "y indices", "kernel_shape=[1,1]");
+    rc_output(m, "y");
+    mb_output(m, "indices", PRONY_INT64, "2,4,3,3");
+    rc_expect(m, "Relu MaxPool AveragePool MaxPool");
+
     m = rc_begin(); /* -0 + 0 is 0 */
     rc_scalar(m, "zero", 0.0f);
     mb_node(m, "Add", "x zero", "s", "");
