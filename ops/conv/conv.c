@@ -134,7 +134,7 @@ static const prn_kernel kernels[] = {
      .release = prn_free, .post_ops = true, .packs = 2},
     {.name = "conv_f32_stem", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_first_layer_supported,
      .predict = prn_conv_first_layer_predict, .layouts = prn_conv_first_layer_layouts, .facts = prn_conv_first_layer_facts, .prepare = prn_conv_first_layer_prepare,
-     .run = prn_conv_first_layer_run, .release = prn_free, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
+     .run = prn_conv_direct_run, .release = prn_conv_direct_release, .inplace = ~UINT32_C(7), .post_ops = true, .post_add_after_store = true, .own_layout = true, .packs = 2},
     {.name = "conv_f32_direct", .supported = prn_conv_direct_supported, .predict = prn_conv_direct_predict, CONV_DIRECT},
     {.name = "conv_f32_depthwise", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_conv_depthwise_supported,
      .predict = prn_conv_depthwise_predict, .layouts = prn_conv_blocked_layouts, .facts = prn_conv_depthwise_facts,

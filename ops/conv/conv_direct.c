@@ -93,7 +93,7 @@ prony_status prn_conv_direct_prepare(const prony_context *context, prn_prepared 
     state->k_step = conv.in_channels * state->c_step;
     state->set_step = conv.out_channels * state->k_step;
     prony_status status =
-        prn_direct_add_part(context, state, &conv, &part, conv.kernel_volume, conv_direct_describe_tap, window);
+        prn_direct_add_part(context, state, &conv, &part, conv.kernel_volume, conv_direct_describe_tap, window, NULL);
     if (status == PRONY_OK && state->variable)
         out->scratch_bytes = prony_dtype_bytes(PRONY_FLOAT32, prn_direct_packed_floats(state));
     else if (status == PRONY_OK)

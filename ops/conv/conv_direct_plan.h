@@ -3,6 +3,7 @@
 #ifndef PRN_OPS_CONV_CONV_DIRECT_PLAN_H
 #define PRN_OPS_CONV_CONV_DIRECT_PLAN_H
 
+#include "base/integers.h"
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/conv/conv_direct_simd.h"
 
@@ -44,6 +45,17 @@ typedef struct prn_direct_part {
     int64_t out_first[PRN_WINDOW_AXES], out_step[PRN_WINDOW_AXES]; /* where they are in the output */
 } prn_direct_part;
 
+/* A plain image as the source of tiles: the taps are all channels' rows and columns of a window, and stand at constant
+ * distances from its beginning (conv_first_layer.c). */
+typedef struct prn_direct_windows {
+    bool padded;                   /* the image is copied into the scratch with its padding; the plan's `conv` is the
+                                      problem on the copy */
+    int64_t image[2], before[2];   /* its rows and columns, the padding in front of them */
+    int64_t span;                  /* columns of a copy of a tile's windows */
+    int32_t *steps, *copied_steps; /* from a window's first element to each, in the image and in such a copy */
+    int32_t both[];
+} prn_direct_windows;
+
 /* A part of the problem with its cut. The data of conv.x and conv.y is found anew in every run. */
 typedef struct prn_direct_plan {
     const prn_direct_simd *simd;
@@ -59,6 +71,8 @@ typedef struct prn_direct_plan {
     bool groups_inside;                /* successive tasks share a piece, not a group */
     bool in_a_row;                     /* one tap, no steps, no padding: positions follow each other in the input too */
     bool spread;                       /* they do not follow each other in the output */
+    int64_t depth, unit_depth;         /* input channels of a tap; those of a unit of packed weights */
+    prn_direct_windows *windows;       /* NULL: the input is blocked */
     prn_direct_epilogue end;
     int64_t first_inside[PRN_WINDOW_AXES], last_inside[PRN_WINDOW_AXES]; /* where in the input a window can begin and
                                                                             meet no padding */
@@ -80,9 +94,12 @@ typedef struct prn_direct_state {
     prn_direct_plan *plans[];
 } prn_direct_state;
 
-/* Most positions of a tile with so many output blocks. */
+/* Most positions of a tile with so many output blocks. Tiles of plain windows end with the row, whose positions they
+ * share evenly. */
 static inline int64_t prn_direct_most(const prn_direct_plan *plan, int64_t blocks)
 {
+    const int64_t width = plan->part.positions[2];
+    if (plan->windows) return prn_ceil_div(width, prn_ceil_div(width, plan->simd->row_positions[blocks]));
     return plan->in_a_row ? plan->simd->row_positions[blocks] : plan->simd->positions[blocks];
 }
 
@@ -113,22 +130,29 @@ static inline prn_conv prn_direct_of_groups(const prn_conv *conv)
 /* Floats of one set of a part's packed weights. */
 static inline int64_t prn_direct_packed_count(const prn_direct_plan *plan)
 {
-    return plan->blocks * plan->simd->lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
+    return plan->blocks * plan->simd->lanes * plan->units_in * plan->unit_depth * plan->taps;
 }
 
 /* An empty state of `count` parts; NULL: no memory. */
 prn_direct_state *prn_direct_state_make(size_t count, int64_t sets);
-/* The next part of the state: `tap` tells its `taps` taps one after the other. The other fields are derived. */
+/* The next part of the state: `tap` tells its `taps` taps one after the other. `windows`: the source is a plain image; NULL:
+ * it is blocked. The other fields are derived. */
+typedef void prn_direct_tap_fn(const void *argument, int64_t index, prn_direct_tap *tap);
 prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
-                                 const prn_direct_part *part, int64_t taps,
-                                 void (*tap)(const void *argument, int64_t index, prn_direct_tap *tap),
-                                 const void *argument);
+                                 const prn_direct_part *part, int64_t taps, prn_direct_tap_fn *tap,
+                                 const void *argument, prn_direct_windows *windows);
 /* Packs the weights of all parts, once for all sessions of the model. `phases`: the window whose taps the parts
  * divide among them, by its strides; NULL: every part has all taps. */
 prony_status prn_direct_pack(const prony_context *context, prn_direct_state *state, const prn_window *phases);
 /* Floats of all parts' packed weights, and packing them from where they lie in this run. */
 int64_t prn_direct_packed_floats(const prn_direct_state *state);
 void prn_direct_pack_here(int threads, const prn_direct_state *state, const float *weights, float *packed);
+
+/* Copies the image of a plan of padded windows into the scratch, and runs tiles over a row of the output; `tile` is the
+ * first one's, and the next row's afterwards. */
+void prn_direct_pad_image(const prony_context *context, const prn_direct_plan *plan);
+void prn_direct_run_row(const prn_direct_plan *plan, const float *image, int64_t row, int64_t most, int64_t blocks,
+                        prn_direct_tile *tile);
 
 /* Facts of a part with so many output positions, whose sums have so many products. */
 void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, prony_cost *facts);

@@ -1,4 +1,4 @@
-/* conv_f32_direct's run: tasks, passes, tiles (conv_direct.c has the drawing). */
+/* The run of conv_f32_direct, convtranspose_f32_direct and conv_f32_stem: tasks, passes, tiles (conv_direct.c has the drawing). */
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"
@@ -190,22 +190,57 @@ static int64_t lines_to_fetch(const prn_direct_plan *plan, const piece *piece, i
     return blocks * per_block / PRN_DIRECT_LINE_FLOATS;
 }
 
+/* The parts of a tile that all tiles of a piece share, with the bias of its channels. */
+static prn_direct_tile first_tile(const job *job, const prn_direct_plan *plan, const piece *piece, float *bias)
+{
+    const prn_conv *conv = &plan->conv;
+    const int64_t lanes = plan->simd->lanes, set = piece->image % job->state->sets;
+    prn_direct_copy_bias(job->bias, conv->out_channels, set, piece->first_block * lanes, piece->blocks * lanes, bias);
+    return (prn_direct_tile){.weights = (job->packed ? job->packed : plan->packed) +
+                                        set * prn_direct_packed_count(plan) +
+                                        piece->first_block * lanes * plan->units_in * plan->unit_depth * plan->taps,
+                             .y_block = conv->out_spatial * lanes,
+                             .low = plan->end.low,
+                             .high = plan->end.high};
+}
+
+static int64_t lanes_used_last(const prn_direct_plan *plan, const piece *piece)
+{
+    return piece->first_block + piece->blocks == plan->blocks ? plan->conv.out_channels % plan->simd->lanes : 0;
+}
+
+/* Rows of plain windows. */
+static void run_windows(const job *job, const prn_direct_plan *plan, const piece *piece)
+{
+    const prn_conv *conv = &plan->conv;
+    const int64_t lanes = plan->simd->lanes, width = plan->part.positions[2];
+    float bias[PRN_DIRECT_MOST_BLOCKS * 16];
+    prn_direct_tile tile = first_tile(job, plan, piece, bias);
+    tile.taps = plan->taps;
+    tile.stride = conv->window.stride[2];
+    tile.start = bias;
+    tile.clamped = plan->end.clamped;
+    tile.used_lanes = lanes_used_last(plan, piece);
+    const int64_t from =
+        ((piece->image * plan->blocks + piece->first_block) * conv->out_spatial + piece->begin) * lanes;
+    tile.y = job->y + from;
+    tile.added = job->added ? job->added + from : NULL;
+    const float *image = job->x + piece->image * conv->in_channels * conv->in_spatial;
+    for (int64_t at = piece->begin; at < piece->end && !prn_cancelled(); at += width)
+        prn_direct_run_row(plan, image, at / width, piece->most, piece->blocks, &tile);
+}
+
 /* Sums one piece over all input channels, as many blocks a pass as the caches hold; the first pass starts from the
  * bias, the last one clamps. */
 static void run_passes(const job *job, const prn_direct_plan *plan, const piece *piece, const reads *reads)
 {
     const prn_conv *conv = &plan->conv;
-    int64_t lanes = plan->simd->lanes, width = piece->blocks * lanes, per_block = plan->taps * lanes * width;
-    const int64_t set = piece->image % job->state->sets;
-    const float *packed = (job->packed ? job->packed : plan->packed) + set * prn_direct_packed_count(plan) +
-                          piece->first_block * lanes * plan->units_in * PRN_DIRECT_UNIT * plan->taps;
+    int64_t lanes = plan->simd->lanes, per_block = plan->taps * lanes * piece->blocks * lanes;
     float bias[PRN_DIRECT_MOST_BLOCKS * 16];
-    prn_direct_copy_bias(job->bias, conv->out_channels, set, piece->first_block * lanes, width, bias);
-    prn_direct_tile tile = {.w_block = per_block,
-                            .x_block = conv->in_spatial * lanes,
-                            .y_block = conv->out_spatial * lanes,
-                            .low = plan->end.low,
-                            .high = plan->end.high};
+    prn_direct_tile tile = first_tile(job, plan, piece, bias);
+    const float *packed = tile.weights;
+    tile.w_block = per_block;
+    tile.x_block = conv->in_spatial * lanes;
     for (int64_t from = 0; from < plan->in_blocks && !prn_cancelled(); from += tile.in_blocks) {
         int64_t left = plan->in_blocks - from;
         tile.in_blocks = left < plan->per_pass ? left : plan->per_pass;
@@ -215,7 +250,7 @@ static void run_passes(const job *job, const prn_direct_plan *plan, const piece 
         tile.weights = packed + from * per_block;
         tile.start = from ? NULL : bias;
         tile.clamped = plan->end.clamped && !left;
-        tile.used_lanes = !left && piece->first_block + piece->blocks == plan->blocks ? conv->out_channels % lanes : 0;
+        tile.used_lanes = left ? 0 : lanes_used_last(plan, piece);
         tile.next = tile.weights + tile.in_blocks * per_block;
         run_pass(job, plan, piece, &tile, reads, lines_to_fetch(plan, piece, left, per_block));
     }
@@ -245,8 +280,12 @@ static void conv_direct_run_task(void *argument, int64_t task)
     piece.tiles = prn_ceil_div(piece.end - piece.begin, piece.most);
     piece.group_ends = piece.group + 1 < plan->groups && (plan->groups_inside || number + 1 == plan->pieces);
     reads reads;
-    if (!plan->in_a_row) find_reads(plan, &piece, &reads);
-    run_passes(job, plan, &piece, plan->in_a_row ? NULL : &reads);
+    if (plan->windows) {
+        run_windows(job, plan, &piece);
+    } else {
+        if (!plan->in_a_row) find_reads(plan, &piece, &reads);
+        run_passes(job, plan, &piece, plan->in_a_row ? NULL : &reads);
+    }
     if (!plan->spread)
         prn_direct_apply_epilogue(job->context, &plan->end, job->y, piece.image * plan->blocks + piece.first_block,
                                   piece.blocks, plan->conv.out_spatial, piece.begin, piece.end);
@@ -270,6 +309,10 @@ prony_status prn_conv_direct_run(const prony_context *context)
     if (state->variable) {
         job.packed = context->scratch;
         prn_direct_pack_here(context->threads, state, context->inputs[1]->data, context->scratch);
+    }
+    if (plan->windows && plan->windows->padded) {
+        prn_direct_pad_image(context, plan);
+        job.x = context->scratch;
     }
     if (plan->end.added) job.added = context->inputs[plan->end.added]->data;
     prn_parallel_tasks(context->threads, state->tasks, conv_direct_run_task, &job);

@@ -28,8 +28,12 @@ PRN_CONV_PREDICTS(row_direct) /* few channels and small images: plain layouts, c
 PRN_CONV_PREDICTS(depthwise)  /* a filter for each channel, blocked layouts */
 PRN_CONV_RUNS(native)         /* every float32 Conv, all operands plain */
 
-/* The first convolution of a network: few channels of a plain image into channel blocks. */
-PRN_CONV_PREDICTS(first_layer)
+/* The first convolution of a network: few channels of a plain image into channel blocks. Run and released as the direct
+ * one. */
+bool prn_conv_first_layer_supported(const prony_context *context);
+double prn_conv_first_layer_predict(const prony_context *context);
+prony_status prn_conv_first_layer_prepare(const prony_context *context, prn_prepared *out);
+void prn_conv_first_layer_facts(const prony_context *context, prony_cost *facts);
 void prn_conv_first_layer_layouts(const prony_context *context, prn_layout *in, prn_layout *out);
 
 /* Tiles of bfloat16, constant weights, blocks of 16 channels. */

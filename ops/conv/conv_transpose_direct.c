@@ -113,7 +113,7 @@ static prony_status conv_transpose_direct_add_part(const prony_context *context,
         part.out_first[axis] = r;
         part.out_step[axis] = window->stride[axis];
     }
-    return prn_direct_add_part(context, state, conv, &part, count, conv_transpose_direct_tell_tap, &taps);
+    return prn_direct_add_part(context, state, conv, &part, count, conv_transpose_direct_tell_tap, &taps, NULL);
 }
 
 prony_status prn_conv_transpose_direct_prepare(const prony_context *context, prn_prepared *out)
