@@ -48,6 +48,10 @@ endif()
 
 # oneDNN's own CMake package asks for OpenCL headers that nothing here needs, so header and library are looked up.
 set(prn_dnnl_version "")
+if(PRONY_ONEDNN AND NOT PRN_ARCHITECTURE STREQUAL x86_64)
+  message(STATUS "oneDNN is used on x86-64 alone: distributions build it without kernels for other vectors.")
+  set(PRONY_ONEDNN OFF)
+endif()
 if(PRONY_ONEDNN)
   find_path(PRONY_ONEDNN_INCLUDE_DIR oneapi/dnnl/dnnl_version.h)
   find_library(PRONY_ONEDNN_LIBRARY dnnl)

@@ -2,6 +2,7 @@
  * Invariant: a shape of rank below 2 has no channel axis, so every layout of it counts as plain. */
 #include "ops/layout.h"
 
+#include "base/cpu/isa.h"
 #include "base/shape.h"
 
 const char *prn_layout_name(prn_layout layout)
@@ -11,12 +12,23 @@ const char *prn_layout_name(prn_layout layout)
         return "plain";
     case PRN_NHWC:
         return "nhwc";
+    case PRN_BLOCKED4:
+        return "blocked4";
     case PRN_BLOCKED8:
         return "blocked8";
     case PRN_BLOCKED16:
         return "blocked16";
     }
     return "unknown";
+}
+
+prn_layout prn_layout_blocked(void)
+{
+#if defined(__x86_64__)
+    return prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
+#else
+    return PRN_BLOCKED4;
+#endif
 }
 
 int64_t prn_layout_elements(const prony_shape *shape, prn_layout layout)

@@ -2,6 +2,7 @@
  *
  *   PRN_PLAIN      row-major as ONNX has it
  *   PRN_NHWC       [N, spatial …, C]
+ *   PRN_BLOCKED4   [N, ceil(C/4), spatial …, 4]      (NC4HW4 of mobile engines)
  *   PRN_BLOCKED8   [N, ceil(C/8), spatial …, 8]      (oneDNN nChw8c)
  *   PRN_BLOCKED16  [N, ceil(C/16), spatial …, 16]    (oneDNN nChw16c)
  *
@@ -13,13 +14,21 @@
 #include "prony.h"
 
 enum { PRN_LAYOUT_MOST_BLOCK = 16 }; /* channels of a block, of those below */
-typedef enum prn_layout { PRN_PLAIN = 0, PRN_NHWC = 1, PRN_BLOCKED8 = 8, PRN_BLOCKED16 = 16 } prn_layout;
+typedef enum prn_layout {
+    PRN_PLAIN = 0,
+    PRN_NHWC = 1,
+    PRN_BLOCKED4 = 4,
+    PRN_BLOCKED8 = 8,
+    PRN_BLOCKED16 = 16
+} prn_layout;
 
 const char *prn_layout_name(prn_layout layout);
-/* Channels per block: 8, 16, or 0 for layouts without blocks. */
+/* The blocked layout of this processor's kernels: a block is a vector of theirs. */
+prn_layout prn_layout_blocked(void);
+/* Channels per block: 4, 8, 16, or 0 for layouts without blocks. */
 static inline int64_t prn_layout_block(prn_layout layout)
 {
-    return layout >= PRN_BLOCKED8 ? (int64_t)layout : 0;
+    return layout >= PRN_BLOCKED4 ? (int64_t)layout : 0;
 }
 /* Elements in memory, padding lanes included; -1 on overflow. */
 int64_t prn_layout_elements(const prony_shape *shape, prn_layout layout);

@@ -1,5 +1,5 @@
-/* Shared by the files *_simd.c, which are compiled once per variant of the instruction set (cmake/PronyLibrary.cmake
- * names it in PRN_SIMD). Also picks the table for the running processor. */
+/* Shared by the files *_simd.c, which are compiled once per variant of the instruction set (cmake/PronyIsa.cmake lists
+ * them, PRN_SIMD names one; PRN_NEON is defined in those of AArch64 above "scalar"). Also picks the table for the running processor. */
 #ifndef PRN_BASE_CPU_SIMD_H
 #define PRN_BASE_CPU_SIMD_H
 
@@ -17,6 +17,8 @@
 #if defined(__x86_64__)
 #define PRN_SIMD_VARIANTS(X, ...)                                                                                      \
     X(avx512, PRN_HAS_AVX512, __VA_ARGS__) X(avx2, PRN_HAS_AVX2, __VA_ARGS__) X(scalar, 0, __VA_ARGS__)
+#elif defined(__aarch64__)
+#define PRN_SIMD_VARIANTS(X, ...) X(neon, PRN_HAS_NEON, __VA_ARGS__) X(scalar, 0, __VA_ARGS__)
 #else
 #define PRN_SIMD_VARIANTS(X, ...) X(scalar, 0, __VA_ARGS__)
 #endif
@@ -28,6 +30,10 @@
     X(amx, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_AMX, __VA_ARGS__)                                                   \
     X(bf16, PRN_HAS_AVX512 | PRN_HAS_VNNI | PRN_HAS_BF16, __VA_ARGS__)                                                 \
     X(vnni, PRN_HAS_AVX512 | PRN_HAS_VNNI, __VA_ARGS__) PRN_SIMD_VARIANTS(X, __VA_ARGS__)
+#elif defined(__aarch64__)
+#define PRN_SIMD_DOT_VARIANTS(X, ...)                                                                                  \
+    X(i8mm, PRN_HAS_NEON | PRN_HAS_DOTPROD | PRN_HAS_I8MM, __VA_ARGS__)                                                \
+    X(dotprod, PRN_HAS_NEON | PRN_HAS_DOTPROD, __VA_ARGS__) PRN_SIMD_VARIANTS(X, __VA_ARGS__)
 #else
 #define PRN_SIMD_DOT_VARIANTS(X, ...) PRN_SIMD_VARIANTS(X, __VA_ARGS__)
 #endif

@@ -10,18 +10,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGE_BYTES ((size_t)4096)
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+/* 4, 16 or 64 KiB on AArch64. */
+static size_t reserve_page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
 
 static size_t reserve_room_of(size_t bytes)
 {
-    return (bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+    const size_t page = reserve_page_bytes();
+    return (bytes + page - 1) & ~(page - 1);
 }
 
 static void *map_empty(size_t room)
 {
-    const size_t alignment = room >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : PAGE_BYTES,
-                 whole = room + alignment - PAGE_BYTES;
+    const size_t page = reserve_page_bytes(), alignment = room >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : page,
+                 whole = room + alignment - page;
     char *raw = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) return NULL;
     const size_t front = (alignment - (uintptr_t)raw % alignment) % alignment;
@@ -138,7 +144,7 @@ void prn_reserve_empty(prn_reserve *reserve)
 
 void prn_reserve_drop(const prn_reserve *reserve, const void *from, size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE),
+    const size_t page = reserve_page_bytes(),
                  offset = (size_t)((const char *)from - (const char *)reserve->data);
     const size_t begin = (offset + page - 1) & ~(page - 1), end = (offset + bytes) & ~(page - 1);
     if (reserve->filled && begin < end) (void)madvise((char *)reserve->data + begin, end - begin, MADV_DONTNEED);

@@ -35,6 +35,9 @@ static const char *faster_here(void)
 {
     if (prn_isa_has(PRN_HAS_AMX)) return "fast, bf16 and int8 (AMX)";
     if (prn_isa_has(PRN_HAS_VNNI | PRN_HAS_BF16)) return "bf16 (AVX512_BF16) and int8 (VNNI)";
+#if defined(__aarch64__)
+    if (prn_isa_has(PRN_HAS_DOTPROD)) return prn_isa_has(PRN_HAS_I8MM) ? "int8 (USDOT)" : "int8 (SDOT)";
+#endif
     return prn_isa_has(PRN_HAS_VNNI) ? "int8 (VNNI)" : "int8 alone, by products of 16 bits";
 }
 
@@ -57,9 +60,9 @@ prony_status prn_precision_check(const prony_model *model, const char *name, pro
                         "%.300s: precision 'int8' needs a quantized model; prony_model_quantize makes one",
                         model->file->name);
     const int found = precision_find(name);
-    if (found == PRONY_PRECISION_FP32_STRICT && !prn_isa_has(PRN_HAS_AVX2))
+    if (found == PRONY_PRECISION_FP32_STRICT && !prn_isa_has(PRN_HAS_FMA))
         return prn_fail(error, PRONY_UNSUPPORTED,
-                        "precision 'fp32-strict' needs fused multiply-add (AVX2); this processor lacks it, or "
+                        "precision 'fp32-strict' needs fused multiply-add; this processor lacks it, or "
                         "PRONY_MAX_ISA disables it");
     return found == NAMES ? precision_refuse(name, error) : PRONY_OK;
 }

@@ -38,7 +38,7 @@ PRN_SIMD_PICK(prn_depthwise_simd, prn_depthwise_simd_, const prn_depthwise_simd 
 bool prn_conv_depthwise_supported(const prony_context *context)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (conv.bias && !conv.bias->data) return false;
     if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1) return false;
     return prn_direct_can_fuse(context, conv.out_channels);
@@ -55,7 +55,7 @@ double prn_conv_depthwise_predict(const prony_context *context)
 bool prn_conv_transpose_depthwise_supported(const prony_context *context)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     if (conv.groups < 2 || conv.group_in != 1 || conv.group_out != 1 || conv.batch < 1 || conv.in_spatial < 1)
         return false;

@@ -30,7 +30,7 @@ static bool takes_problem(const prony_context *context, const prn_conv *conv)
 static bool is_supported(const prony_context *context, bool groups)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     return groups == (conv.groups > 1) && takes_problem(context, &conv);
 }
@@ -48,7 +48,7 @@ bool prn_conv_direct_groups_supported(const prony_context *context)
 bool prn_conv_direct_variable_supported(const prony_context *context)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     return !conv.weights->data && takes_problem(context, &conv);
 }
 

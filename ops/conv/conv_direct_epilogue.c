@@ -13,7 +13,7 @@ PRN_SIMD_PICK(prn_direct_simd, prn_direct_simd_, const prn_direct_simd *prn_dire
 
 void prn_conv_blocked_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    in[0] = out[0] = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    in[0] = out[0] = prn_layout_blocked();
     prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 

@@ -51,7 +51,7 @@ static int64_t conv_first_layer_span_of(const prn_conv *conv)
 bool prn_conv_first_layer_supported(const prony_context *context)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const prn_window *window = &conv.window;
     if (conv.groups != 1 || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1) return false;
@@ -73,7 +73,7 @@ double prn_conv_first_layer_predict(const prony_context *context)
 
 void prn_conv_first_layer_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    out[0] = prn_direct_tiles()->lanes == 16 ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    out[0] = prn_layout_blocked();
     prn_post_ops_ask_layout(context->post_ops, out[0], in);
 }
 

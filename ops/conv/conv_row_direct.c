@@ -104,7 +104,7 @@ static flat_image conv_row_direct_lay_out(const prn_conv *conv, const prn_row_di
 bool prn_conv_row_direct_supported(const prony_context *context)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     if (conv.batch < 1 || conv.group_in < 1 || conv.group_out < 1 || conv.out_spatial < 1) return false;
     if (!prn_conv_in_plane(&conv) || conv.kernel_volume > MOST_TAPS / conv.group_in) return false;

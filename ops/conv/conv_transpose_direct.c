@@ -50,7 +50,7 @@ static int64_t conv_transpose_direct_part_count(const prn_window *window)
 bool prn_conv_transpose_direct_supported(const prony_context *context)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_transpose_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const int64_t most = INT32_MAX / prn_direct_tiles()->lanes, parts = conv_transpose_direct_part_count(&conv.window);
     if (!prn_direct_takes_groups(&conv) || conv.batch < 1 || conv.in_channels < 1 || conv.out_channels < 1)

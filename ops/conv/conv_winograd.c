@@ -64,7 +64,7 @@ static bool conv_winograd_find_tiling(const prony_context *context, const prn_co
 static bool takes(const prony_context *context, prn_winograd_tiling *cut)
 {
     prn_conv conv;
-    if (!prn_isa_has(PRN_HAS_AVX2) || prn_conv_read(context, &conv) != PRONY_OK) return false;
+    if (!prn_isa_has(PRN_HAS_FMA) || prn_conv_read(context, &conv) != PRONY_OK) return false;
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     const prn_window *window = &conv.window;
     const int64_t lanes = conv_winograd_simd_table()->lanes;

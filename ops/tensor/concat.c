@@ -176,7 +176,7 @@ static bool concat_joins(const prony_context *context, prn_layout layout)
  * are joined, as those who read images of many channels want them. */
 static prn_layout joined_layout(const prony_context *context, prn_layout offered)
 {
-    const prn_layout blocked = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    const prn_layout blocked = prn_layout_blocked();
     const prony_value *first = context->inputs[0];
     const bool better =
         offered == PRN_NHWC && first->dtype == PRONY_FLOAT32 && concat_axis(context) == 1 && first->shape.dim[0] == 1;
@@ -186,7 +186,7 @@ static prn_layout joined_layout(const prony_context *context, prn_layout offered
 /* The joinable layout in which most elements come, if that is more than half of them. */
 static void concat_layouts(const prony_context *context, prn_layout *in, prn_layout *out)
 {
-    static const prn_layout candidates[] = {PRN_BLOCKED16, PRN_BLOCKED8, PRN_NHWC};
+    static const prn_layout candidates[] = {PRN_BLOCKED16, PRN_BLOCKED8, PRN_BLOCKED4, PRN_NHWC};
     int64_t total = 0;
     for (size_t i = 0; i < context->input_count; i++) total += prony_shape_numel(&context->inputs[i]->shape);
     for (size_t c = 0; c < sizeof candidates / sizeof *candidates; c++) {

@@ -446,7 +446,7 @@ bool prn_dnnl_problem_find(const prony_context *context, prn_dnnl_problem *probl
     if (!dnnl_problem_split_post_ops(context->post_ops, problem)) return false;
     if (conv->batch < 1 || conv->in_channels < 1 || conv->out_channels < 1) return false;
     /* Layouts are a matter of ISA and channel counts: whole blocks, or plain images with up to three channels. */
-    prn_layout layout = prn_isa_has(PRN_HAS_AVX512) ? PRN_BLOCKED16 : PRN_BLOCKED8;
+    prn_layout layout = prn_layout_blocked();
     int former = prn_openmp_limit(1);
     bool found =
         conv->in_channels <= 3 && pad_channels(problem, layout, true) && dnnl_problem_find_tiling(problem, desc);

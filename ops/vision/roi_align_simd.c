@@ -22,7 +22,7 @@ static void roi_align_simd_sum_rows(const prn_roi_taps *rows, int64_t cell, cons
  * round twice. */
 static inline float multiply_add(float a, float b, float sum)
 {
-#ifdef __FMA__
+#if defined(__FMA__) || defined(PRN_NEON)
     return __builtin_fmaf(a, b, sum);
 #else
     return a * b + sum;

@@ -85,7 +85,7 @@ static void rows_of_every_width_end_right(void **state)
         for (int stride = 1; stride <= 2; stride++) {
             for (int width = 1; width <= MOST_WIDTH; width += width < 44 ? 1 : 7) {
                 check(&(problem){width, kernel, stride, "fp32"});
-                if (!prn_isa_has(PRN_HAS_AVX2)) continue; /* fp32-strict is refused without fused multiply-add */
+                if (!prn_isa_has(PRN_HAS_FMA)) continue; /* fp32-strict is refused without fused multiply-add */
                 check(&(problem){width, kernel, stride, "fp32-strict"});
             }
         }

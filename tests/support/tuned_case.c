@@ -35,7 +35,7 @@ static int remove_one(const char *path, const struct stat *facts, int kind, stru
 
 bool tc_has_choice(void)
 {
-    return prn_isa_has(PRN_HAS_AVX2);
+    return prn_isa_has(PRN_HAS_FMA);
 }
 
 /* Read before and after each timed run: one run of the default plan, one of the other, and so on. */

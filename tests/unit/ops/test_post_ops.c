@@ -203,7 +203,7 @@ static void run_grouped(const char *activation, const float *x, const float *w, 
 static void strict_activations_are_those_of_operators(void **state)
 {
     (void)state;
-    if (!prn_isa_has(PRN_HAS_AVX2)) skip(); /* fp32-strict is refused there, which test_precision tests */
+    if (!prn_isa_has(PRN_HAS_FMA)) skip(); /* fp32-strict is refused there, which test_precision tests */
     static const char *const activations[] = {"Relu",        "LeakyRelu", "Sigmoid", "Tanh",
                                               "HardSigmoid", "HardSwish", "Gelu"};
     float x[24 * 7], w[4 * 12 * 3], fused[32], written[32];

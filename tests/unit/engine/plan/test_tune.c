@@ -63,7 +63,7 @@ static int tear_down(void **state)
  * on. */
 static bool has_choice(void)
 {
-    return prn_isa_has(PRN_HAS_AVX2);
+    return prn_isa_has(PRN_HAS_FMA);
 }
 
 /* Two equal convolutions, which are one problem, and a Relu between them that no rewrite can attach twice. */
@@ -324,7 +324,7 @@ static void test_without_choice(void **state)
 static void test_strict(void **state)
 {
     (void)state;
-    if (!prn_isa_has(PRN_HAS_AVX2)) skip(); /* refused without fused multiply-add, which test_precision tests */
+    if (!prn_isa_has(PRN_HAS_FMA)) skip(); /* refused without fused multiply-add, which test_precision tests */
     const asked off = {PRONY_TUNE_OFF, 1, "fp32-strict"}, on = {PRONY_TUNE, 1, "fp32-strict"};
     prony_report *report = profile(&off, first_out);
     prony_report_release(report);

@@ -80,7 +80,7 @@ static void strict_has_one_order(void **state)
 {
     (void)state;
     static float strict[CHANNELS * EXTENT * UNITS];
-    if (!prn_isa_has(PRN_HAS_AVX2)) {
+    if (!prn_isa_has(PRN_HAS_FMA)) {
         model_run r = {0};
         r.options = (prony_session_options)PRONY_SESSION_OPTIONS_INIT;
         r.options.precision = "fp32-strict";
