@@ -5,7 +5,11 @@
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/vec_math.h"
 
-#define POSITIONS (VEC_LANES == 16 ? 12 : 6)
+#if VEC_LANES == 16 || defined(PRN_NEON)
+#define POSITIONS 12
+#else
+#define POSITIONS 6
+#endif
 /* Tiles that begin or end with the row: widths that halves of 224 and of 320 have are whole numbers of them. */
 #define WIDE_EDGE 14
 #define EDGE 8

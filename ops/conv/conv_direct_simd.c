@@ -3,6 +3,7 @@
  * vector of weights. Invariant: each output is summed in one order, whatever the lanes: unit of 16 input channels, tap,
  * channel; then what it is added to. */
 #include "ops/conv/conv_direct_simd.h"
+#include "base/cpu/fma_lane.h"
 #include "base/cpu/simd.h"
 
 #ifdef __x86_64__
@@ -22,6 +23,11 @@
 #define POSITIONS_2 6
 #define POSITIONS_3 4
 #define POSITIONS_4 3
+#elif defined(PRN_NEON) /* 32 registers: a vector of each input, one or two of weights */
+#define POSITIONS_1 12
+#define POSITIONS_2 8
+#define POSITIONS_3 6
+#define POSITIONS_4 5
 #else
 #define POSITIONS_1 8
 #define POSITIONS_2 4
@@ -65,6 +71,9 @@ static inline __attribute__((always_inline)) const float *tap_input(const float 
 #ifdef __x86_64__
     __asm__("testl %1, %1\n\tcmovs %2, %0" : "+r"(at) : "r"(offset), "r"(padding) : "cc");
     return at;
+#elif defined(__aarch64__)
+    __asm__("cmp %w1, #0\n\tcsel %0, %2, %0, lt" : "+r"(at) : "r"(offset), "r"(padding) : "cc");
+    return at;
 #else
     return offset < 0 ? padding : at;
 #endif
@@ -84,6 +93,22 @@ static inline __attribute__((always_inline)) void sum_tap(const float *const *at
                                                           const int channels, const int blocks, const int positions,
                                                           sums sum)
 {
+#if defined(PRN_NEON)
+    /* A block of a position's input is a vector (half of one where half of it is zeros, which are multiplied too). */
+    vec x[PRN_DIRECT_MOST_POSITIONS];
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) x[p] = *(const vec *)at[p];
+    PRN_UNROLL
+    for (int c = 0; c < channels; c++) {
+        PRN_UNROLL
+        for (int b = 0; b < blocks; b++) {
+            const vec one = *(const vec *)(weights + (c * blocks + b) * LANES);
+            PRN_UNROLL
+            for (int p = 0; p < positions; p++)
+                sum[b][p] = (vec)prn_fma_lane((float32x4_t)sum[b][p], (float32x4_t)one, (float32x4_t)x[p], c);
+        }
+    }
+#else
     PRN_UNROLL
     for (int c = 0; c < channels; c++) {
         /* Held in registers: whichever are fewer, inputs or weights. */
@@ -109,6 +134,7 @@ static inline __attribute__((always_inline)) void sum_tap(const float *const *at
             }
         }
     }
+#endif
 }
 
 static inline __attribute__((always_inline)) void add_start(sums sum, const float *start, const int blocks,
@@ -316,7 +342,8 @@ static inline __attribute__((always_inline)) void conv_direct_simd_tile(const pr
     }
 #define EACH_3(X, b) X(b, 1) X(b, 2) X(b, 3)
 #define EACH_4(X, b) EACH_3(X, b) X(b, 4)
-#define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
+#define EACH_5(X, b) EACH_4(X, b) X(b, 5)
+#define EACH_6(X, b) EACH_5(X, b) X(b, 6)
 #define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
 #define EACH_12(X, b) EACH_8(X, b) X(b, 9) X(b, 10) X(b, 11) X(b, 12)
 #define EACH(X, b) PRN_SIMD_JOIN(EACH_, POSITIONS_##b)(X, b)

@@ -6,7 +6,7 @@
 #include "ops/kernels/vector/vec_math.h"
 
 /* Vectors of a tile with so many channels: its sums, inputs and a weight fit into the registers. */
-#if VEC_LANES == 16
+#if VEC_LANES == 16 || defined(PRN_NEON)
 #define MOST_CHANNELS 8
 #define VECTORS_1 8
 #define VECTORS_2 8

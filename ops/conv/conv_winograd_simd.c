@@ -7,6 +7,7 @@
  *
  * Invariant: each output is summed in one order, whatever lies beside it. */
 #include "ops/conv/conv_winograd_simd.h"
+#include "base/cpu/fma_lane.h"
 #include "base/cpu/simd.h"
 
 #define LANES (PRN_SIMD_BYTES / 4)
@@ -22,6 +23,11 @@
 #define TILES_2 6
 #define TILES_3 4
 #define TILES_4 3
+#elif defined(PRN_NEON) /* 32 registers: a vector of each input, one or two of weights */
+#define TILES_1 12
+#define TILES_2 8
+#define TILES_3 6
+#define TILES_4 5
 #else
 #define TILES_1 8
 #define TILES_2 4
@@ -325,6 +331,22 @@ typedef vec sums[PRN_WINOGRAD_MOST_BLOCKS][PRN_WINOGRAD_MOST_TILES];
 INLINE void conv_winograd_simd_sum_block(const float *v, const float *weights, const float *next, int64_t step,
                                          const int blocks, const int tiles, sums sum)
 {
+#if defined(PRN_NEON)
+    vec x[PRN_WINOGRAD_MOST_TILES];
+    UNROLL
+    for (int i = 0; i < tiles; i++) x[i] = conv_winograd_simd_load(v + i * LANES);
+    UNROLL
+    for (int lane = 0; lane < LANES; lane++) {
+        __builtin_prefetch(next + lane * step, 0, 2);
+        UNROLL
+        for (int b = 0; b < blocks; b++) {
+            const vec one = conv_winograd_simd_load(weights + (lane * blocks + b) * LANES);
+            UNROLL
+            for (int i = 0; i < tiles; i++)
+                sum[b][i] = (vec)prn_fma_lane((float32x4_t)sum[b][i], (float32x4_t)one, (float32x4_t)x[i], lane);
+        }
+    }
+#else
     UNROLL
     for (int lane = 0; lane < LANES; lane++) {
         /* Held in registers: whichever are fewer, inputs or weights. */
@@ -352,6 +374,7 @@ INLINE void conv_winograd_simd_sum_block(const float *v, const float *weights, c
             }
         }
     }
+#endif
 }
 
 /* One point's product: channel blocks by tiles, summed over runs of input blocks. Between runs sums go through memory,
@@ -395,7 +418,8 @@ INLINE void product(const prn_winograd_product *p, const int blocks, const int t
     }
 #define EACH_3(X, b) X(b, 1) X(b, 2) X(b, 3)
 #define EACH_4(X, b) EACH_3(X, b) X(b, 4)
-#define EACH_6(X, b) EACH_4(X, b) X(b, 5) X(b, 6)
+#define EACH_5(X, b) EACH_4(X, b) X(b, 5)
+#define EACH_6(X, b) EACH_5(X, b) X(b, 6)
 #define EACH_8(X, b) EACH_6(X, b) X(b, 7) X(b, 8)
 #define EACH_12(X, b) EACH_8(X, b) X(b, 9) X(b, 10) X(b, 11) X(b, 12)
 #define EACH(X, b) PRN_SIMD_JOIN(EACH_, TILES_##b)(X, b)

@@ -82,7 +82,7 @@ static inline float pool_global_combine(float a, float b, bool average)
 /* In blocks a channel has two sums, for every size of blocks. */
 static int64_t partials_of(const job *job)
 {
-    return job->lanes == 8 ? PARTIALS / 2 : PARTIALS;
+    return job->lanes == 1 ? PARTIALS : 2 * job->lanes;
 }
 
 static void pool_global_finish_plane(const job *job, int64_t plane, const float partial[PARTIALS])
@@ -126,7 +126,7 @@ static void pool_global_task(void *argument, int64_t task)
     const job *job = argument;
     const int64_t end = prn_least((task + 1) * job->planes_per_task, job->planes);
     int64_t plane = task * job->planes_per_task;
-    if (job->lanes == 1 || job->lanes == 8 || job->lanes == 16) {
+    if (job->lanes == 1 || job->lanes == 4 || job->lanes == 8 || job->lanes == 16) {
         for (; plane < end && !prn_cancelled(); plane += 2) pool_runs(job, plane, prn_least(end - plane, 2));
     } else {
         for (; plane < end && !prn_cancelled(); plane++) pool_image(job, plane);

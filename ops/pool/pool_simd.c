@@ -421,6 +421,15 @@ VEC_INLINE void combine_runs(const prn_pool_runs *runs, const bool average, cons
 VEC_INLINE void combine_each(const prn_pool_runs *runs, const bool average)
 {
     const bool half = runs->sums < PRN_POOL_PARTIALS;
+#if VEC_LANES == 4 /* as many as blocks have */
+    if (runs->sums == 2 * VEC_LANES) {
+        if (runs->planes == 2)
+            combine_runs(runs, average, 2, 2 * VEC_LANES);
+        else
+            combine_runs(runs, average, 1, 2 * VEC_LANES);
+        return;
+    }
+#endif
     if (runs->planes == 2 && half)
         combine_runs(runs, average, 2, PRN_POOL_PARTIALS / 2);
     else if (runs->planes == 2)

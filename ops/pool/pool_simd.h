@@ -41,7 +41,7 @@ static inline bool prn_pool_plane_fits(const prn_pool_plane *plane)
 }
 
 /* `planes` (1 or 2) runs of `count` elements, one behind the other: element i of a run is combined into result i mod
- * `sums` (16 or 32) of the plane's. */
+ * `sums` (8, 16 or 32) of the plane's. */
 typedef struct prn_pool_runs {
     const float *x;
     int64_t planes, count, sums;

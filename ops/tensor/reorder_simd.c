@@ -1,6 +1,6 @@
-/* The inner loop of prony::Reorder: eight channels at a time, transposed in tiles of 8 by 8 where one side has its
- * positions next to each other. Compiled once per instruction set (PRN_SIMD names the variant); without AVX2 a tile
- * does not pay and elements are copied one by one. */
+/* The inner loop of prony::Reorder: eight channels at a time (four on AArch64), transposed in tiles of as many positions
+ * where one side has its positions next to each other. Compiled once per instruction set (PRN_SIMD names the variant);
+ * below AVX2 and NEON a tile does not pay and elements are copied one by one. */
 #include "ops/tensor/reorder_simd.h"
 #include "base/cpu/simd.h"
 
@@ -8,9 +8,25 @@
 
 enum { GROUP = PRN_REORDER_GROUP };
 
-#ifdef __AVX2__
+#if defined(__AVX2__) || defined(PRN_NEON)
 typedef float vec __attribute__((vector_size(GROUP * sizeof(float)), aligned(4), may_alias));
 
+#if defined(PRN_NEON)
+/* Columns of `x` become rows of `y`. */
+static inline void transpose(const float *x, int64_t x_row, float *y, int64_t y_row)
+{
+    vec a[GROUP], b[GROUP];
+    for (int i = 0; i < GROUP; i++) a[i] = *(const vec *)(x + i * x_row);
+    for (int i = 0; i < GROUP; i += 2) {
+        b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 4, 2, 6);
+        b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 1, 5, 3, 7);
+    }
+    for (int i = 0; i < GROUP / 2; i++) {
+        *(vec *)(y + i * y_row) = __builtin_shufflevector(b[i], b[i + 2], 0, 1, 4, 5);
+        *(vec *)(y + (i + 2) * y_row) = __builtin_shufflevector(b[i], b[i + 2], 2, 3, 6, 7);
+    }
+}
+#else
 /* Columns of `x` become rows of `y`. */
 static inline void transpose(const float *x, int64_t x_row, float *y, int64_t y_row)
 {
@@ -31,6 +47,8 @@ static inline void transpose(const float *x, int64_t x_row, float *y, int64_t y_
         *(vec *)(y + (i + 4) * y_row) = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
     }
 }
+
+#endif
 
 /* As many positions from the front as whole tiles hold. */
 static int64_t move_tiles(const float *x, int64_t x_position, int64_t x_channel, float *y, int64_t y_position,
@@ -82,6 +100,8 @@ static void reorder_simd_move_blocks(const float *x, int64_t x_position, int64_t
 {
     if (block == 16)
         move_each_block(x, x_position, x_block, y, y_position, y_block, count, blocks, 16);
+    else if (GROUP == 4 && block == 4)
+        move_each_block(x, x_position, x_block, y, y_position, y_block, count, blocks, 4);
     else
         move_each_block(x, x_position, x_block, y, y_position, y_block, count, blocks, 8);
 }

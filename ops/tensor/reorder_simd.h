@@ -4,7 +4,12 @@
 
 #include <stdint.h>
 
+/* Channels that are moved together: of the smallest block of the processor's kernels. */
+#if defined(__x86_64__)
 enum { PRN_REORDER_GROUP = 8 };
+#else
+enum { PRN_REORDER_GROUP = 4 };
+#endif
 
 typedef struct prn_reorder_simd {
     /* Copies `count` positions of 8 channels of four-byte elements; steps are in elements, and at least one of the

@@ -6,13 +6,20 @@
  * instruction set. */
 #include "ops/kernels/gemm/gemm_kernel.h"
 #include "base/integers.h"
+#include "base/cpu/fma_lane.h"
 #include "base/cpu/simd.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/gemm/lowbit_weights.h"
 #include "ops/kernels/vector/vec_math.h"
 
 #define LANES (PRN_SIMD_BYTES / 4)
-#define TILE_ROWS (LANES == 16 ? 14 : 6)
+#if LANES == 16
+#define TILE_ROWS 14
+#elif defined(PRN_NEON)
+#define TILE_ROWS 8
+#else
+#define TILE_ROWS 6
+#endif
 #define PANEL (2 * LANES)
 /* A panel of this many rows of B streams from the second-level cache beside a tile of A, and C is rewritten seldom. */
 #define BLOCK_K 384
@@ -90,6 +97,28 @@ static inline __attribute__((always_inline)) void gemm_simd_tile(const tile_oper
         EACH_SUM(r, v) __builtin_prefetch(c + r * rs_c + v * LANES, 1);
     }
     int64_t k = t->k;
+#if defined(PRN_NEON)
+    /* Four elements of a row of A are one load; chains take them in turns as below. */
+    for (; cs_a == 1 && k >= 4; k -= 4) {
+        vec av[TILE_ROWS];
+        __builtin_prefetch(ahead, 0, 2);
+        ahead += 2 * ahead_step;
+        PRN_UNROLL
+        for (int r = 0; r < rows; r++) av[r] = gemm_simd_load(a + r * rs_a);
+        PRN_UNROLL
+        for (int step = 0; step < 4; step++) {
+            PRN_UNROLL
+            for (int v = 0; v < vecs; v++) {
+                const vec bv = gemm_simd_load(b + v * LANES);
+                PRN_UNROLL
+                for (int r = 0; r < rows; r++)
+                    sum[step % chains][r][v] = prn_fma_lane(sum[step % chains][r][v], bv, av[r], step);
+            }
+            b += rs_b;
+        }
+        a += 4;
+    }
+#endif
     for (; k >= steps; k -= steps) {
         __builtin_prefetch(ahead, 0, 2);
         ahead += ahead_step;
@@ -149,9 +178,11 @@ SINGLE(3)
 SINGLE(4)
 SINGLE(5)
 SINGLE(6)
-#if TILE_ROWS == 14
+#if TILE_ROWS >= 8
 SINGLE(7)
 SINGLE(8)
+#endif
+#if TILE_ROWS == 14
 SINGLE(9)
 SINGLE(10)
 SINGLE(11)
@@ -168,6 +199,9 @@ static tile_fn *const tiles[2][TILE_ROWS + 1] = {
      tile_10x1_1, tile_11x1_1, tile_12x1_1, tile_13x1_1, tile_14x1_1},
     {NULL, tile_1x2_1, tile_2x2_1, tile_3x2_1, tile_4x2_1, tile_5x2_1, tile_6x2_1, tile_7x2_1, tile_8x2_1, tile_9x2_1,
      tile_10x2_1, tile_11x2_1, tile_12x2_1, tile_13x2_1, tile_14x2_1},
+#elif TILE_ROWS == 8
+    {NULL, tile_1x1_1, tile_2x1_1, tile_3x1_1, tile_4x1_1, tile_5x1_1, tile_6x1_1, tile_7x1_1, tile_8x1_1},
+    {NULL, tile_1x2_1, tile_2x2_1, tile_3x2_1, tile_4x2_1, tile_5x2_1, tile_6x2_1, tile_7x2_1, tile_8x2_1},
 #else
     {NULL, tile_1x1_1, tile_2x1_1, tile_3x1_1, tile_4x1_1, tile_5x1_1, tile_6x1_1},
     {NULL, tile_1x2_1, tile_2x2_1, tile_3x2_1, tile_4x2_1, tile_5x2_1, tile_6x2_1},

@@ -14,6 +14,8 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(PRN_NEON)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__) || defined(PRN_EMULATED_AVX512)
@@ -195,6 +197,8 @@ VEC_INLINE vf v_sqrt(vf x)
     return (vf)_mm256_sqrt_ps((__m256)x);
 #elif defined(__SSE2__) && !defined(__AVX2__)
     return (vf)_mm_sqrt_ps((__m128)x);
+#elif defined(PRN_NEON)
+    return (vf)vsqrtq_f32((float32x4_t)x);
 #else
     for (int i = 0; i < VEC_LANES; i++) x[i] = sqrtf(x[i]);
     return x;

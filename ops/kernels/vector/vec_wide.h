@@ -57,6 +57,8 @@ VEC_INLINE wf w_sqrt(wf x)
     return (wf)_mm256_sqrt_pd((__m256d)x);
 #elif defined(__SSE2__) && !defined(__AVX2__)
     return (wf)_mm_sqrt_pd((__m128d)x);
+#elif defined(PRN_NEON)
+    return (wf)vsqrtq_f64((float64x2_t)x);
 #else
     for (int i = 0; i < VEC_LANES / 2; i++) x[i] = sqrt(x[i]);
     return x;
@@ -230,6 +232,8 @@ VEC_INLINE int v_any(vi mask)
     return _mm256_movemask_ps((__m256)mask);
 #elif defined(__SSE2__) && !defined(__AVX2__)
     return _mm_movemask_ps((__m128)mask);
+#elif defined(PRN_NEON)
+    return (int)vmaxvq_u32((uint32x4_t)mask);
 #else
     int any = 0;
     for (int i = 0; i < VEC_LANES; i++) any |= mask[i];
