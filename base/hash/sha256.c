@@ -8,6 +8,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 /* Fractional parts of the cube roots of the first 64 primes (FIPS 180-4, 4.2.2). */
@@ -88,11 +90,37 @@ __attribute__((target("sha,sse4.1"))) static void add_blocks_with_instructions(u
     _mm_storeu_si128((__m128i *)state, _mm_blend_epi16(feba, dchg, 0xf0));
     _mm_storeu_si128((__m128i *)(state + 4), _mm_alignr_epi8(dchg, feba, 8));
 }
+#elif defined(__aarch64__)
+/* The state stands as it lies in memory: a to d in one register, e to h in the other; each instruction does four
+ * rounds. */
+__attribute__((target("+crypto"))) static void add_blocks_with_instructions(uint32_t state[8], const uint8_t *at,
+                                                                            size_t blocks)
+{
+    uint32x4_t abcd = vld1q_u32(state), efgh = vld1q_u32(state + 4);
+    for (; blocks > 0; blocks--, at += 64) {
+        const uint32x4_t abcd_before = abcd, efgh_before = efgh;
+        uint32x4_t w[4];
+        for (int t = 0; t < 4; t++) w[t] = vreinterpretq_u32_u8(vrev32q_u8(vld1q_u8(at + 16 * t)));
+        for (int t = 0; t < 16; t++) {
+            if (t >= 4) {
+                const uint32x4_t sum = vsha256su0q_u32(w[t % 4], w[(t + 1) % 4]);
+                w[t % 4] = vsha256su1q_u32(sum, w[(t + 2) % 4], w[(t + 3) % 4]);
+            }
+            const uint32x4_t wk = vaddq_u32(w[t % 4], vld1q_u32(round_constant + 4 * t)), former = abcd;
+            abcd = vsha256hq_u32(abcd, efgh, wk);
+            efgh = vsha256h2q_u32(efgh, former, wk);
+        }
+        abcd = vaddq_u32(abcd, abcd_before);
+        efgh = vaddq_u32(efgh, efgh_before);
+    }
+    vst1q_u32(state, abcd);
+    vst1q_u32(state + 4, efgh);
+}
 #endif
 
 static void add_blocks(uint32_t state[8], const uint8_t *at, size_t blocks)
 {
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
     if (prn_isa_has(PRN_HAS_SHA)) {
         add_blocks_with_instructions(state, at, blocks);
         return;

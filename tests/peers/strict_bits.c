@@ -37,6 +37,25 @@ static void add_line(const char *name, prn_sha256 *hash)
     snprintf(line->hash, sizeof line->hash, "%.*s", HASH_DIGITS, text);
 }
 
+/* Every NaN counts as the same one: x86-64 makes a NaN with a sign, AArch64 one without. */
+static void hash_elements(prn_sha256 *hash, const prony_value *value, int64_t count)
+{
+    const char *data = value->data;
+    const size_t size = prony_dtype_bytes(value->dtype, 1);
+    for (int64_t i = 0; i < count && (value->dtype == PRONY_FLOAT32 || value->dtype == PRONY_FLOAT64); i++) {
+        const char *at = data + (size_t)i * size;
+        float number = 0;
+        double wide = 0;
+        memcpy(size == 4 ? (void *)&number : (void *)&wide, at, size);
+        if (number != number || wide != wide)
+            prn_sha256_add(hash, "NaN", 3);
+        else
+            prn_sha256_add(hash, at, size);
+    }
+    if (value->dtype != PRONY_FLOAT32 && value->dtype != PRONY_FLOAT64)
+        prn_sha256_add(hash, data, prony_dtype_bytes(value->dtype, count));
+}
+
 static void hash_value(prn_sha256 *hash, const prony_value *value)
 {
     const int32_t head[] = {(int32_t)value->kind, (int32_t)value->dtype, value->shape.rank};
@@ -46,7 +65,7 @@ static void hash_value(prn_sha256 *hash, const prony_value *value)
     if (value->kind != PRONY_TENSOR || !value->data) return;
     const int64_t count = prony_shape_numel(&value->shape);
     if (value->dtype != PRONY_STRING) {
-        prn_sha256_add(hash, value->data, prony_dtype_bytes(value->dtype, count));
+        hash_elements(hash, value, count);
         return;
     }
     for (int64_t i = 0; i < count; i++) {

@@ -8,6 +8,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(PRN_NEON)
+#include <arm_neon.h>
 #endif
 
 #define LANES (PRN_SIMD_BYTES / 4)
@@ -72,6 +74,10 @@ static inline __attribute__((always_inline)) vec from_bytes(const char *p)
     return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 #elif defined(__AVX2__) && LANES == 8
     return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p)));
+#elif defined(PRN_NEON)
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    return (vec)vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
 #else
     vec out;
     for (int i = 0; i < LANES; i++) out[i] = (float)((const int8_t *)(const void *)p)[i];
@@ -85,6 +91,8 @@ static inline __attribute__((always_inline)) vec from_halves(const char *p)
     return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
 #elif defined(__AVX2__) && LANES == 8
     return (vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)p));
+#elif defined(PRN_NEON)
+    return (vec)vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16((const uint16_t *)(const void *)p)));
 #else
     vec out;
     for (int i = 0; i < LANES; i++) out[i] = prn_f16_to_f32(((const uint16_t *)(const void *)p)[i]);

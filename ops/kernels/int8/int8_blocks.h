@@ -3,6 +3,7 @@
  *   AMX        two tiles of 16 rows by two of 16 columns, 64 depths a step
  *   VNNI       up to 12 rows by two vectors of 16 columns, 4 depths a step
  *   AVX2       up to 3 rows by four vectors of 8 columns, products added in 16 bits first (ops/kernels/int8/int16_dot.h)
+ *   DOTPROD    up to 8 rows by two vectors of 4 columns, 16 depths a step (I8MM: without the correction)
  *   otherwise  both operands are widened to 16 bits, pairs of products summed in 32 */
 #ifndef PRN_OPS_KERNELS_INT8_INT8_BLOCKS_H
 #define PRN_OPS_KERNELS_INT8_INT8_BLOCKS_H
@@ -185,6 +186,104 @@ static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, cons
 {
     (void)steps;
     vector_block(a, rs_a, rows, b, depth, sums, add);
+}
+
+#elif defined(PRN_NEON) && defined(__ARM_FEATURE_DOTPROD)
+
+#include <arm_neon.h>
+
+/* sum + the four products of bytes of each lane: signed b by four unsigned bytes of x, those of `lane`. */
+static inline __attribute__((always_inline)) int32x4_t int8_blocks_dot(int32x4_t sum, int8x16_t b, uint8x16_t x,
+                                                                       const int lane)
+{
+#if defined(__ARM_FEATURE_MATMUL_INT8)
+    return lane == 0   ? vsudotq_laneq_s32(sum, b, x, 0)
+           : lane == 1 ? vsudotq_laneq_s32(sum, b, x, 1)
+           : lane == 2 ? vsudotq_laneq_s32(sum, b, x, 2)
+                       : vsudotq_laneq_s32(sum, b, x, 3);
+#else
+    const int8x16_t y = vreinterpretq_s8_u8(x);
+    return lane == 0   ? vdotq_laneq_s32(sum, b, y, 0)
+           : lane == 1 ? vdotq_laneq_s32(sum, b, y, 1)
+           : lane == 2 ? vdotq_laneq_s32(sum, b, y, 2)
+                       : vdotq_laneq_s32(sum, b, y, 3);
+#endif
+}
+
+/* `rows` rows and all columns, eight columns at a time; depths are counted in steps of 16, as b has zeros behind its
+ * last. SDOT takes signed bytes alone: a row's code less 128 is one, and 128 times the sum of a column's weights is
+ * added at the end. Sums wrap around, so the result is exact. */
+static inline __attribute__((always_inline)) void int8_blocks_rows_of(const uint8_t *a, int64_t rs_a, const int rows,
+                                                                      const int8_t *b, int64_t depth, int32_t *sums,
+                                                                      bool add)
+{
+    enum { MOST = 8 };
+    for (int64_t j = 0; j < COLUMNS; j += 8) {
+        const int8_t *weights = b + 4 * j;
+        const uint8_t *x = a;
+        int32x4_t left[MOST], right[MOST];
+#if !defined(__ARM_FEATURE_MATMUL_INT8)
+        int32x4_t left_weights = vdupq_n_s32(0), right_weights = vdupq_n_s32(0);
+#endif
+        PRN_UNROLL
+        for (int r = 0; r < rows; r++) {
+            left[r] = add ? vld1q_s32(sums + r * COLUMNS + j) : vdupq_n_s32(0);
+            right[r] = add ? vld1q_s32(sums + r * COLUMNS + j + 4) : vdupq_n_s32(0);
+        }
+        for (int64_t k = 0; k < depth; k += 16, x += 16) {
+            uint8x16_t codes[MOST];
+            PRN_UNROLL
+            for (int r = 0; r < rows; r++) {
+                codes[r] = vld1q_u8(x + r * rs_a);
+#if !defined(__ARM_FEATURE_MATMUL_INT8)
+                codes[r] = veorq_u8(codes[r], vdupq_n_u8(0x80));
+#endif
+            }
+            PRN_UNROLL
+            for (int four = 0; four < 4; four++, weights += 4 * COLUMNS) {
+                const int8x16_t b0 = vld1q_s8(weights), b1 = vld1q_s8(weights + 16);
+#if !defined(__ARM_FEATURE_MATMUL_INT8)
+                left_weights = vdotq_s32(left_weights, b0, vdupq_n_s8(1));
+                right_weights = vdotq_s32(right_weights, b1, vdupq_n_s8(1));
+#endif
+                PRN_UNROLL
+                for (int r = 0; r < rows; r++) {
+                    left[r] = int8_blocks_dot(left[r], b0, codes[r], four);
+                    right[r] = int8_blocks_dot(right[r], b1, codes[r], four);
+                }
+            }
+        }
+        PRN_UNROLL
+        for (int r = 0; r < rows; r++) {
+#if !defined(__ARM_FEATURE_MATMUL_INT8)
+            left[r] = vaddq_s32(left[r], vshlq_n_s32(left_weights, 7));
+            right[r] = vaddq_s32(right[r], vshlq_n_s32(right_weights, 7));
+#endif
+            vst1q_s32(sums + r * COLUMNS + j, left[r]);
+            vst1q_s32(sums + r * COLUMNS + j + 4, right[r]);
+        }
+    }
+}
+
+#define INT8_ROWS(rows)                                                                                                \
+    static __attribute__((noinline)) void int8_blocks_rows_##rows(const uint8_t *a, int64_t rs_a, const int8_t *b,     \
+                                                                  int64_t depth, int32_t *sums, bool add)              \
+    {                                                                                                                  \
+        int8_blocks_rows_of(a, rs_a, rows, b, depth, sums, add);                                                       \
+    }
+INT8_ROWS(1)
+INT8_ROWS(2)
+INT8_ROWS(4)
+INT8_ROWS(8)
+
+static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth,
+                              int32_t *sums, bool add, int steps)
+{
+    (void)steps;
+    for (; rows >= 8; rows -= 8, a += 8 * rs_a, sums += 8 * COLUMNS) int8_blocks_rows_8(a, rs_a, b, depth, sums, add);
+    for (; rows >= 4; rows -= 4, a += 4 * rs_a, sums += 4 * COLUMNS) int8_blocks_rows_4(a, rs_a, b, depth, sums, add);
+    for (; rows >= 2; rows -= 2, a += 2 * rs_a, sums += 2 * COLUMNS) int8_blocks_rows_2(a, rs_a, b, depth, sums, add);
+    if (rows > 0) int8_blocks_rows_1(a, rs_a, b, depth, sums, add);
 }
 
 #elif !defined(__AVX2__) || WIDE
