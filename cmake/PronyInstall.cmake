@@ -20,12 +20,16 @@ if(TARGET prony_mpi)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/THIRD_PARTY_NOTICES.txt DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-# Manual pages and completion scripts, which the command writes from its own tables. A cross-compiled command may not
-# run here.
-if(TARGET prony_command AND NOT CMAKE_CROSSCOMPILING)
+# Manual pages and completion scripts, which the command writes from its own tables. A cross-compiled command needs an
+# emulator for that.
+set(prn_run_command "$<TARGET_FILE:prony_command>")
+if(CMAKE_CROSSCOMPILING AND CMAKE_CROSSCOMPILING_EMULATOR)
+  set(prn_run_command "${CMAKE_CROSSCOMPILING_EMULATOR};$<TARGET_FILE:prony_command>")
+endif()
+if(TARGET prony_command AND (NOT CMAKE_CROSSCOMPILING OR CMAKE_CROSSCOMPILING_EMULATOR))
   set(prn_manual ${PROJECT_BINARY_DIR}/manual)
   add_custom_command(TARGET prony_command POST_BUILD
-    COMMAND ${CMAKE_COMMAND} -DPRONY=$<TARGET_FILE:prony_command> -DOUT=${prn_manual}
+    COMMAND ${CMAKE_COMMAND} "-DPRONY=${prn_run_command}" -DOUT=${prn_manual}
             -P ${PROJECT_SOURCE_DIR}/cmake/manual.cmake VERBATIM)
   install(DIRECTORY ${prn_manual}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
   install(FILES ${prn_manual}/prony.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME prony)

@@ -27,6 +27,8 @@ parts="
        tidy         5    60  build,test           clang-tidy 19: every source; its static analyzer: api, base and loaders, which read files
        bookworm    22  6000  bare                 README's commands and the package on a bare Debian 12, made by debootstrap (needs root)
        trixie      22  6000  bare                 the same on Debian 13
+       arm64       70   1500  build,test,arm64     cross build for AArch64 in a Debian arm64 made by debootstrap; its tests under qemu-user (needs root)
+       arm64-short 10   1500  build,test,arm64     the same bits as x86-64, inner loops, kernels, quick unit tests and the package on it
        required     9  2500  bare                 the required packages alone on a bare Debian 13: build, unit tests
 "
 
@@ -150,6 +152,18 @@ part_bookworm() {
 
 part_trixie() {
     bare trixie
+}
+
+arm64() { # MODE; 3: this machine cannot, and has said why
+    scripts/check_arm64.sh "$@" </dev/null || [ $? -eq 3 ]
+}
+
+part_arm64() {
+    arm64 all
+}
+
+part_arm64-short() {
+    arm64 short
 }
 
 part_required() {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages of the named groups that are missing: install_packages.sh [--missing] GROUP...
-# Groups: build, test, python, python-test, package, models, bare, mpi. Says what it installs; does nothing when all are there. Without root or sudo it prints
+# Groups: build, test, python, python-test, package, models, bare, arm64, mpi. Says what it installs; does nothing when all are there. Without root or sudo it prints
 # the line to run and fails. `--missing` only prints the names of the missing ones, a line each.
 set -euo pipefail
 
@@ -28,6 +28,7 @@ python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-
 python_test=(?python3-pandas ?python3-matplotlib ?python3-onnx ?python3-pytest ?mypy)
 package=(dpkg-dev file) # cpack reads dependencies with them
 bare=(debootstrap)
+arm64=(debootstrap qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross dpkg-dev file llvm)
 mpi=(libopenmpi-dev openmpi-bin libmpich-dev mpich ?slurm-wlm ?munge)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 
@@ -46,9 +47,10 @@ for group in "$@"; do
     package) packages+=("${package[@]}") ;;
     models) packages+=("${models[@]}") ;;
     bare) packages+=("${bare[@]}") ;;
+    arm64) packages+=("${arm64[@]}") ;;
     mpi) packages+=("${mpi[@]}") ;;
     *)
-        echo "install_packages.sh: unknown group '$group'; known: build, test, python, python-test, package, models, bare and mpi" >&2
+        echo "install_packages.sh: unknown group '$group'; known: build, test, python, python-test, package, models, bare, arm64 and mpi" >&2
         exit 2
         ;;
     esac

@@ -37,23 +37,42 @@ static void add_line(const char *name, prn_sha256 *hash)
     snprintf(line->hash, sizeof line->hash, "%.*s", HASH_DIGITS, text);
 }
 
+static bool is_nan(const char *at, prony_dtype dtype)
+{
+    float number;
+    double wide;
+    uint16_t half;
+    switch (dtype) {
+    case PRONY_FLOAT32:
+        memcpy(&number, at, sizeof number);
+        return number != number;
+    case PRONY_FLOAT64:
+        memcpy(&wide, at, sizeof wide);
+        return wide != wide;
+    case PRONY_FLOAT16:
+        memcpy(&half, at, sizeof half);
+        return (half & 0x7fff) > 0x7c00;
+    case PRONY_BFLOAT16:
+        memcpy(&half, at, sizeof half);
+        return (half & 0x7fff) > 0x7f80;
+    default:
+        return false;
+    }
+}
+
 /* Every NaN counts as the same one: x86-64 makes a NaN with a sign, AArch64 one without. */
 static void hash_elements(prn_sha256 *hash, const prony_value *value, int64_t count)
 {
     const char *data = value->data;
+    const bool floats = value->dtype == PRONY_FLOAT32 || value->dtype == PRONY_FLOAT64 ||
+                        value->dtype == PRONY_FLOAT16 || value->dtype == PRONY_BFLOAT16;
     const size_t size = prony_dtype_bytes(value->dtype, 1);
-    for (int64_t i = 0; i < count && (value->dtype == PRONY_FLOAT32 || value->dtype == PRONY_FLOAT64); i++) {
+    for (int64_t i = 0; floats && i < count; i++) {
         const char *at = data + (size_t)i * size;
-        float number = 0;
-        double wide = 0;
-        memcpy(size == 4 ? (void *)&number : (void *)&wide, at, size);
-        if (number != number || wide != wide)
-            prn_sha256_add(hash, "NaN", 3);
-        else
-            prn_sha256_add(hash, at, size);
+        const bool nan = is_nan(at, value->dtype);
+        prn_sha256_add(hash, nan ? "NaN" : at, nan ? 3 : size);
     }
-    if (value->dtype != PRONY_FLOAT32 && value->dtype != PRONY_FLOAT64)
-        prn_sha256_add(hash, data, prony_dtype_bytes(value->dtype, count));
+    if (!floats) prn_sha256_add(hash, data, prony_dtype_bytes(value->dtype, count));
 }
 
 static void hash_value(prn_sha256 *hash, const prony_value *value)

@@ -144,7 +144,8 @@ static void make_map(rg_maker *k)
     int map = conv(k, x, 1, true);
     if (rg_chance(k, 40)) map = activation(k, map);
     k->visible_count--; /* dies with the sum, mostly */
-    int wide = conv(k, rg_chance(k, 50) ? map : x, channels[rg_below(k, 5)], true), in[3] = {map, wide, -1};
+    const int64_t filters = channels[rg_below(k, 5)]; /* drawn first: compilers evaluate arguments in either order */
+    int wide = conv(k, rg_chance(k, 50) ? map : x, filters, true), in[3] = {map, wide, -1};
     size_t count = 2;
     if (rg_chance(k, 50)) {
         prony_shape row = {1, {rg_of(k, x)->shape.dim[rg_rank(k, x) - 1]}};
@@ -209,9 +210,9 @@ static void make_resize(rg_maker *k)
         return;
     } else {
         int in[4] = {x, -1, -1, rg_ints(k, shape.dim, 4)};
+        const char *position = rg_chance(k, 50) ? "" : " coordinate_transformation_mode='asymmetric'"; /* drawn first */
         rg_node1(k, "Resize", in, 4, PRONY_FLOAT32, &shape, value.most, "mode='%s'%s",
-                 rg_chance(k, 50) ? "nearest" : "linear",
-                 rg_chance(k, 50) ? "" : " coordinate_transformation_mode='asymmetric'");
+                 rg_chance(k, 50) ? "nearest" : "linear", position);
     }
 }
 
