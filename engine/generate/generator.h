@@ -117,9 +117,17 @@ PRN_MUST_USE prony_status prn_generator_run_all(prony_generator *generator, pron
 void prn_generator_shorten(prony_generator *generator, int64_t columns);
 
 /* Pads in front of sequence b. */
-int64_t prn_generator_pads(const prony_generator *generator, int64_t b);
+static inline int64_t prn_generator_pads(const prony_generator *g, int64_t b)
+{
+    return g->kind == PRONY_CACHE_SHARED ? 0 : g->length - g->lengths[b];
+}
+
 /* Columns before those of a run from `first` on; with a shared cache tokens of sequence b. */
-int64_t prn_generator_before(const prony_generator *generator, int64_t b, int64_t first);
+static inline int64_t prn_generator_before(const prony_generator *g, int64_t b, int64_t first)
+{
+    if (g->kind != PRONY_CACHE_SHARED || first == 0) return first;
+    return g->lengths[b] - (g->length - g->computed);
+}
 
 /* ---- feed_mask.c */
 

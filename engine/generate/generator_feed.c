@@ -8,17 +8,6 @@
 
 #include <string.h>
 
-int64_t prn_generator_pads(const prony_generator *g, int64_t b)
-{
-    return g->kind == PRONY_CACHE_SHARED ? 0 : g->length - g->lengths[b];
-}
-
-int64_t prn_generator_before(const prony_generator *g, int64_t b, int64_t first)
-{
-    if (g->kind != PRONY_CACHE_SHARED || first == 0) return first;
-    return g->lengths[b] - (g->length - g->computed);
-}
-
 static void feed_put(void *data, prony_dtype dtype, int64_t at, int64_t value)
 {
     if (dtype == PRONY_INT64)

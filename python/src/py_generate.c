@@ -39,9 +39,9 @@ static int generate_options(prony_generator_options *out, PyObject *dict, int64_
     int64_t seed = 0;
     PyObject *given = PyDict_GetItemString(dict, "stop_ids");
     if (pyp_get_int(dict, "batch", &out->batch) != 0 || pyp_get_int(dict, "max_length", &out->max_length) != 0 ||
-        pyp_get_int(dict, "chunk", &out->chunk) != 0 ||
-        pyp_get_double(dict, "temperature", &s->temperature) != 0 || pyp_get_int(dict, "top_k", &s->top_k) != 0 ||
-        pyp_get_double(dict, "top_p", &s->top_p) != 0 || pyp_get_double(dict, "min_p", &s->min_p) != 0 ||
+        pyp_get_int(dict, "chunk", &out->chunk) != 0 || pyp_get_double(dict, "temperature", &s->temperature) != 0 ||
+        pyp_get_int(dict, "top_k", &s->top_k) != 0 || pyp_get_double(dict, "top_p", &s->top_p) != 0 ||
+        pyp_get_double(dict, "min_p", &s->min_p) != 0 ||
         pyp_get_double(dict, "repetition_penalty", &s->repetition_penalty) != 0 ||
         pyp_get_int(dict, "seed", &seed) != 0 || pyp_get_text(dict, "input_ids", &out->input_ids) != 0 ||
         pyp_get_text(dict, "attention_mask", &out->attention_mask) != 0 ||

@@ -193,8 +193,8 @@ class Generate(CommandTest):
         self.assertEqual(json.loads(self.read(self.path("r.json")))["generation"]["computed_tokens_per_token"], 11)
 
     def test_versus_says_what_the_peer_refuses(self):
-        code, out, err = run("versus", self.model(), "--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library(), "--processes", "1",
-                             environment={"TMPDIR": self.folder})
+        code, out, err = run("versus", self.model(), "--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library(), "--processes",
+                             "1", environment={"TMPDIR": self.folder})
         self.assertEqual((code, out), (FAILED, ""))
         self.assertIn("the peer: ", err)
         self.refuse(USAGE, ["versus takes one prompt"], "versus", self.model(), "--generate", "new=2", "--prompt-ids", "1;2")
@@ -218,8 +218,8 @@ class Generate(CommandTest):
         both = self.succeed("versus", self.model("llama-gqa"), "--generate", "new=4", "--prompt-ids", "3,1,4,1,5", "-b", "2", "-x", "1,2",
                             "-r", "1", "--processes", "1", "--ignore-load", "--ort-lib", library)
         self.assertIn("All 4 new ids are equal.", both)
-        t5 = self.succeed("versus", self.model("t5"), "--generate", "prompt=5,new=4", "--dim", "encoder_sequence_length=6", "-x", "1", "-r", "1",
-                          "--processes", "1", "--ignore-load", "--ort-lib", library)
+        t5 = self.succeed("versus", self.model("t5"), "--generate", "prompt=5,new=4", "--dim", "encoder_sequence_length=6", "-x", "1", "-r",
+                          "1", "--processes", "1", "--ignore-load", "--ort-lib", library)
         self.assertIn("All 4 new ids are equal.", t5)
 
     def test_profile(self):

@@ -65,7 +65,8 @@ class QuantizeWeights(CommandTest):
         model = decoders.export(self.path("gpt2.onnx"), "gpt2")
         out = ("-o", self.path("none.onnx"))
         self.refuse(USAGE, ["--block"], "quantize", model, "-p", "int4-weights", "--block", "8", *out)
-        self.refuse(USAGE, ["'--block' needs 16, 32, 64, 128 or 256, got '48'"], "quantize", model, "-p", "int4-weights", "--block", "48", *out)
+        self.refuse(USAGE, ["'--block' needs 16, 32, 64, 128 or 256, got '48'"], "quantize", model, "-p", "int4-weights", "--block",
+                    "48", *out)
         self.refuse(USAGE, ["--search-scales need -p int4-weights"], "quantize", model, "--search-scales", *out)
         self.refuse(USAGE, ["--calibrate", "need -p int8"], "quantize", model, "-p", "int4-weights", "--calibrate", "x.npz", *out)
         self.refuse(FAILED, ["nothing to quantize", "has MatMulNBits already"], "quantize", self.quantized(model, "int4-weights"), "-p",
