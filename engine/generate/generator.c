@@ -206,6 +206,7 @@ static prony_status generator_set_up(prony_generator *g, const prony_generator_o
     PRN_TRY(generator_check_inputs(g, error));
     PRN_TRY(prn_generator_find_limits(g, error));
     PRN_TRY(prn_generator_derive_last_rows(g, error));
+    PRN_TRY(prn_generator_derive_merged(g, error));
     PRN_TRY(generator_choose_length(g, options, error));
     prn_budget *former = prn_budget_enter(g->session->budget);
     prony_status status = generator_reserve(g, error);

@@ -102,6 +102,11 @@ PRN_MUST_USE prony_status prn_generator_find(prony_generator *generator, const p
 /* Derives session->last_rows, if the logits come from a product that can do without the other rows. */
 PRN_MUST_USE prony_status prn_generator_derive_last_rows(prony_generator *generator, prony_error *error);
 
+/* ---- merged.c */
+
+/* Derives session->merged, if an input chooses between a branch for prompts and one for steps. */
+PRN_MUST_USE prony_status prn_generator_derive_merged(prony_generator *generator, prony_error *error);
+
 /* ---- generator_limits.c */
 
 PRN_MUST_USE prony_status prn_generator_find_limits(prony_generator *generator, prony_error *error);

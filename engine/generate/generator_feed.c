@@ -315,6 +315,14 @@ static prn_growth feed_growth(const prony_generator *g, int64_t columns)
     return columns == g->chunk ? PRN_GROWTH_CHUNK : PRN_GROWTH_NONE;
 }
 
+/* The graph that serves a run of `columns` columns. */
+static const prn_graph *feed_graph(const prony_generator *g, int64_t first, int64_t columns)
+{
+    const prony_session *session = g->session;
+    if (session->merged[0] && g->role_of[PRN_ROLE_USE_CACHE] != SIZE_MAX) return session->merged[first > 0];
+    return session->last_rows && feed_ends_together(g) && columns > 1 ? session->last_rows : g->graph;
+}
+
 static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *error)
 {
     const bool whole = g->kind == PRONY_CACHE_NONE;
@@ -322,7 +330,7 @@ static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *e
     const int64_t first = whole ? 0 : g->computed, count = whole ? g->computed + columns : columns;
     if (growth != PRN_GROWTH_NONE && !g->growing[growth]) PRN_TRY(feed_grow(g, growth, columns, error));
     prn_session_set_growth(g->session, growth);
-    g->session->graph = g->session->last_rows && feed_ends_together(g) && count > 1 ? g->session->last_rows : g->graph;
+    g->session->graph = feed_graph(g, first, count);
     for (size_t k = 0; k < g->cache_count && growth == PRN_GROWTH_NONE; k++)
         feed_spread(g, &g->caches[k], first, false);
     PRN_TRY(feed_inputs(g, first, count, error));

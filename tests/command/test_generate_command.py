@@ -193,8 +193,8 @@ class Generate(CommandTest):
         self.assertEqual(json.loads(self.read(self.path("r.json")))["generation"]["computed_tokens_per_token"], 11)
 
     def test_versus_says_what_the_peer_refuses(self):
-        code, out, err = run("versus", self.model(), "--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library(), "--processes",
-                             "1", environment={"TMPDIR": self.folder})
+        code, out, err = run("versus", self.model(), "--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library(),
+                             "--processes", "1", environment={"TMPDIR": self.folder})
         self.assertEqual((code, out), (FAILED, ""))
         self.assertIn("the peer: ", err)
         self.refuse(USAGE, ["versus takes one prompt"], "versus", self.model(), "--generate", "new=2", "--prompt-ids", "1;2")

@@ -171,6 +171,24 @@ static void decoder_tail(model_builder *m, const char *tail)
     }
 }
 
+/* A branch of a merged decoder: attention and logits, with the cache or without. */
+static void decoder_branch(model_builder *m, const decoder_style *style, const char *name, bool cache)
+{
+    decoder_style inner = *style;
+    inner.cache = cache ? style->cache : NO_CACHE;
+    inner.present[0] = "branch_k";
+    inner.present[1] = "branch_v";
+    mb_graph_begin(m, name);
+    attend(m, &inner);
+    mb_node(m, "MatMul", "joined wo", "projected", "");
+    mb_node(m, "Add", "x projected", "sum", "");
+    mb_node(m, "MatMul", "sum head", "branch_logits", "");
+    mb_output(m, "branch_logits", PRONY_FLOAT32, "batch,rows,16");
+    mb_output(m, cache ? "branch_k" : "k_all", PRONY_FLOAT32, "batch,2,now,4");
+    mb_output(m, cache ? "branch_v" : "v_all", PRONY_FLOAT32, "batch,2,now,4");
+    mb_graph_end(m);
+}
+
 model_builder *decoder_model(const decoder_style *style)
 {
     model_builder *m = mb_begin(17);
@@ -186,7 +204,7 @@ model_builder *decoder_model(const decoder_style *style)
             mb_input(m, "attention_mask", PRONY_INT64, "batch,total");
     }
     if (!style->no_positions) mb_input(m, "position_ids", PRONY_INT64, "batch,rows");
-    if (style->use_cache) mb_input(m, "use_cache_branch", PRONY_BOOL, "1");
+    if (style->use_cache || style->merged) mb_input(m, "use_cache_branch", PRONY_BOOL, "1");
     if (style->encoder) mb_input(m, "encoder_hidden_states", PRONY_FLOAT32, "batch,8");
     if (style->cache == GROUPED_LENGTHS) {
         mb_input(m, "seqlens_k", PRONY_INT32, "batch");
@@ -202,6 +220,15 @@ model_builder *decoder_model(const decoder_style *style)
     if (!style->no_positions) {
         mb_node(m, "Gather", "places position_ids", "placed", "");
         mb_node(m, "Add", "tokens placed", "x", "");
+    }
+    if (style->merged) {
+        char outputs[96];
+        snprintf(outputs, sizeof outputs, "logits %s %s", style->present[0], style->present[1]);
+        mb_node(m, "If", "use_cache_branch", outputs, "");
+        decoder_branch(m, style, "then_branch", true);
+        decoder_branch(m, style, "else_branch", false);
+        mb_output(m, "logits", PRONY_FLOAT32, "batch,rows,16");
+        return m;
     }
     if (grouped)
         attend_grouped(m, style);

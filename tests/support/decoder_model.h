@@ -13,6 +13,7 @@ typedef struct decoder_style {
     cache_style cache;
     const char *past[2], *present[2]; /* of keys and values; packed: the first */
     bool no_mask, no_positions, use_cache, encoder;
+    bool merged;      /* use_cache_branch chooses, by an If, between a branch with the cache and one without */
     const char *peek; /* another reader of keys: "present", or of the past ones: "past" */
     const char *ids;
     prony_dtype

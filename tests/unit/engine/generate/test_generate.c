@@ -136,6 +136,32 @@ static void test_inputs_are_described(void **state)
     generation_end(&g);
 }
 
+/* A merged decoder: one plan for the prompt's branch, and one for all steps, which append to the cache. */
+static void test_merged_decoders(void **state)
+{
+    (void)state;
+    decoder_style merged = decoder_optimum;
+    merged.merged = true;
+    int64_t wanted[NEW], got[NEW];
+    generation g;
+    prony_generator_info info;
+    const size_t five = 5;
+    generation_ids(&decoder_no_cache, NULL, five, wanted);
+    generation_begin(&g, &merged, NULL);
+    for (int k = 0; k < 2; k++) {
+        generation_prompt(&g, decoder_words, &five);
+        generation_next(&g, got, NEW, 1);
+        assert_memory_equal(got, wanted, sizeof got);
+        prony_generator_get_info(g.generator, &info);
+        assert_int_equal(info.cache_copied_bytes, 0);
+        assert_int_equal(prony_generator_rewind(g.generator, 0, &g.error), PRONY_OK);
+    }
+    const prony_preparations made = prony_session_preparations(g.session);
+    assert_int_equal(made.planned, 2);
+    assert_true(made.respecialized >= 2 * (NEW - 1) - 1);
+    generation_end(&g);
+}
+
 /* Rows of earlier tokens that a step copies: none where Attention or GroupQueryAttention appends to the cache. */
 static void test_copied_bytes(void **state)
 {
@@ -286,6 +312,7 @@ int main(void)
         cmocka_unit_test(test_masks_with_rows),
         cmocka_unit_test(test_figures),
         cmocka_unit_test(test_inputs_are_described),
+        cmocka_unit_test(test_merged_decoders),
         cmocka_unit_test(test_copied_bytes),
         cmocka_unit_test(test_near_misses_of_appending),
         cmocka_unit_test(test_steps_bind_and_plan_once),
