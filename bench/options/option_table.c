@@ -46,7 +46,7 @@ static const command_row commands[COMMAND_COUNT] = {
         {"ops --filter name=Conv*", "ops --json ops.json"}},
     [COMMAND_MACHINE] = {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0,
         {"machine", "machine --no-cache"}},
-    [COMMAND_HISTORY] = {"history", "FILE.db [ACTION ...]", "runs kept by --history: list, trend, check, import", 1, -1,
+    [COMMAND_HISTORY] = {"history", "FILE.db [ACTION]", "runs kept by --history: trend, check, import", 1, -1,
         {"history perf.db", "history perf.db trend latency --model resnet50", "history perf.db check", "history perf.db --html dashboard.html"}},
     [COMMAND_COMPLETION] = {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, {"completion bash"}},
     [COMMAND_MANUAL] = {"manual", "[COMMAND]", "the manual page; markdown: the table of options", 0, 1,
