@@ -256,11 +256,12 @@ static prony_status make_trends(page_trends *p, const prn_history_writing *w, pr
 
 static prony_status put_pictures(prn_out *out, const page_trends *p, prony_error *error)
 {
-    for (size_t k = 0; k < 2 * p->latency_count; k++) { /* groups of one run come last */
-        const size_t g = k % p->latency_count;
+    bool trends = false; /* beside them a single run has no picture: the tables have it */
+    for (size_t g = 0; g < p->latency_count; g++) trends = trends || p->latencies[g].group->count > 1;
+    for (size_t g = 0; g < p->latency_count; g++) {
         const prn_trend *t = &p->latencies[g];
         size_t next = 0;
-        if ((t->group->count > 1) != (k < p->latency_count)) continue;
+        if (trends && t->group->count == 1) continue;
         while (next < p->other_count && p->others[next].group != t->group) next++;
         if (t->count) PRN_TRY(put_picture(out, t, false, error));
         if (t->count && prn_history_has_layers(t)) PRN_TRY(put_picture(out, t, true, error));

@@ -123,7 +123,7 @@ static bool split_is_significant(level_search *s, level_statistic *best, double 
     return true;
 }
 
-/* Adds the changes of [begin, end), in ascending order. The plain split is tested first, as it finds a young change
+/* Adds the changes of [begin, end), the newest first: where there is no room for all, old ones are missing. The plain split is tested first, as it finds a young change
  * soonest; the bounded one has the rest of the false-alarm rate. */
 static void split_levels(level_search *s, size_t begin, size_t end, int depth)
 {
@@ -135,9 +135,9 @@ static void split_levels(level_search *s, size_t begin, size_t end, int depth)
         (count > LEVEL_BOUNDED ||
          !split_is_significant(s, best_bounded_split, PRN_LEVEL_FALSE_ALARMS - PLAIN_RATE, x, count, &split)))
         return;
-    split_levels(s, begin, begin + split, depth - 1);
-    if (s->found < s->capacity) s->at[s->found++] = begin + split;
     split_levels(s, begin + split, end, depth - 1);
+    if (s->found < s->capacity) s->at[s->found++] = begin + split;
+    split_levels(s, begin, begin + split, depth - 1);
 }
 
 prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const double *values, size_t count,
@@ -152,6 +152,11 @@ prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const
     const prony_status status = s.shuffled && s.room ? PRONY_OK : prn_no_memory(error);
     if (status == PRONY_OK) split_levels(&s, 0, count, 32);
     *found = s.found;
+    for (size_t i = 0; i < s.found / 2; i++) {
+        const size_t kept = at[i];
+        at[i] = at[s.found - 1 - i];
+        at[s.found - 1 - i] = kept;
+    }
     prn_free(s.shuffled);
     prn_free(s.room);
     return status;

@@ -53,8 +53,8 @@ PRN_MUST_USE prony_status prn_change_points(size_t *at, size_t capacity, size_t 
 #define PRN_LEVEL_FALSE_ALARMS 0.04
 /* Values of the shortest piece: fewer are outliers. */
 enum { PRN_LEVEL_FEWEST = 3 };
-/* Lasting changes of level, ascending: indices of the first value of each new level (E-divisive). At most `capacity`;
- * *found is their number. Quadratic, times 499 permutations: for some hundred values. */
+/* Lasting changes of level, ascending: indices of the first value of each new level (E-divisive). At most the `capacity`
+ * newest; *found is their number. Quadratic, times 499 permutations: for some hundred values. */
 PRN_MUST_USE prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const double *values,
                                             size_t count, prony_error *error);
 
@@ -66,7 +66,7 @@ typedef struct prn_level_piece {
     double slope;       /* per value; 0: constant */
     double spread;      /* robust standard deviation around it */
 } prn_level_piece;
-enum { PRN_LEVEL_PIECES = 32 };
+enum { PRN_LEVEL_PIECES = 64 };
 /* The pieces between the changes. Neighbours that one line fits better than levels (BIC under Laplace noise) are one
  * piece, a drift. */
 PRN_MUST_USE prony_status prn_level_pieces(prn_level_piece pieces[PRN_LEVEL_PIECES], size_t *count,

@@ -168,6 +168,20 @@ static void test_a_mended_regression(void **state)
     assert_true(found_both >= 36);
 }
 
+/* More changes than there is room for: the newest ones are found. */
+static void test_the_newest_changes_have_room(void **state)
+{
+    (void)state;
+    double x[120];
+    size_t at[4], found;
+    uint64_t random = 5;
+    prony_error error;
+    for (size_t i = 0; i < 120; i++) x[i] = (double)(i / 10 * 7 % 5) * 0.1 + 0.002 * prn_random_normal(&random);
+    assert_int_equal(prn_level_changes(at, 4, &found, x, 120, &error), PRONY_OK);
+    assert_int_equal(found, 4);
+    for (size_t k = 0; k < 4; k++) assert_int_equal(at[k], 80 + 10 * k);
+}
+
 static void test_exact_values(void **state)
 {
     (void)state;
@@ -208,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_a_step_is_found),
         cmocka_unit_test(test_steps_and_drifts_are_told_apart),
         cmocka_unit_test(test_a_mended_regression),
+        cmocka_unit_test(test_the_newest_changes_have_room),
         cmocka_unit_test(test_exact_values),
         cmocka_unit_test(test_refused_memory),
     };
