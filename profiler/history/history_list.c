@@ -114,7 +114,11 @@ static size_t *runs_in_order(const prn_history_writing *w, size_t *count)
 {
     size_t *out = prn_calloc(w->groups.shown + 1, sizeof *out), *next = prn_calloc(w->groups.count + 1, sizeof *next);
     *count = 0;
-    while (out && next && *count < w->groups.shown) {
+    if (!next) {
+        prn_free(out);
+        return NULL;
+    }
+    while (out && *count < w->groups.shown) {
         size_t best = SIZE_MAX;
         const prony_history_run *first = NULL;
         for (size_t g = 0; g < w->groups.count; g++) {
@@ -147,17 +151,22 @@ prony_status prn_history_list_text(const prn_history_writing *w, const prony_wri
                   w->groups.count, w->groups.count == 1 ? "" : "s");
     prn_text_line(text);
     if (w->groups.count) {
+        const size_t most = options->top > 0 ? (size_t)options->top : PRN_HISTORY_ROWS,
+                     listed = w->groups.count < most ? w->groups.count : most,
+                     shown = view.run_count < most ? view.run_count : most;
         prn_text_line(text);
         const prn_table groups = {.columns = group_columns,
                                   .column_count = sizeof group_columns / sizeof *group_columns,
                                   .names = 1U << 1 | 1U << 6 | 1U << 7,
                                   .minor = 1U << 4,
-                                  .rows = w->groups.count,
+                                  .rows = listed,
                                   .cell = group_cell,
                                   .user = &view};
         prn_text_table(text, &groups);
-        const size_t most = options->top > 0 ? (size_t)options->top : PRN_HISTORY_ROWS,
-                     shown = view.run_count < most ? view.run_count : most;
+        if (listed < w->groups.count)
+            prn_text_putf(text, PRN_STYLE_DIM, "the %zu groups with the newest runs; --top %zu shows all", listed,
+                          w->groups.count);
+        if (text->column) prn_text_line(text);
         prn_text_line(text);
         prn_text_putf(text, PRN_STYLE_TITLE, "Newest runs");
         if (shown < view.run_count) prn_text_putf(text, PRN_STYLE_DIM, ", %zu of %zu", shown, view.run_count);

@@ -175,6 +175,22 @@ static void test_verdicts(void **state)
     prony_history_release(h);
 }
 
+/* A newest run like all others is a regression by chance alone: below 3 % of the histories. */
+static void test_quiet_histories_pass(void **state)
+{
+    (void)state;
+    enum { HISTORIES = 300 };
+    prony_history_options o = latency_alone();
+    size_t regressions = 0;
+    for (uint64_t seed = 1; seed <= HISTORIES; seed++) {
+        prony_history *h = series(40, NULL, 1000 * seed);
+        regressions += check(h, &o).regressions;
+        prony_history_release(h);
+    }
+    print_message("%zu of %d\n", regressions, (int)HISTORIES);
+    assert_true(regressions < 0.03 * HISTORIES);
+}
+
 /* A change becomes the level with five runs before the newest one; until then the old level is the measure. */
 static void test_young_changes_stay_regressions(void **state)
 {
@@ -371,6 +387,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups_are_not_mixed),
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_quiet_histories_pass),
         cmocka_unit_test(test_young_changes_stay_regressions),
         cmocka_unit_test(test_a_step_names_commits_and_layers),
         cmocka_unit_test(test_a_drift_is_a_drift),
