@@ -107,7 +107,7 @@ typedef struct process_times {
     int64_t wall_ns, own_ns, busy_ns, total_ns;
 } process_times;
 
-static process_times read_times(void)
+static process_times serve_read_times(void)
 {
     struct rusage usage = {0};
     prony_machine_state machine;
@@ -122,7 +122,7 @@ static process_times read_times(void)
 
 static void update_process(service *s, process_times *before)
 {
-    process_times now = read_times();
+    process_times now = serve_read_times();
     double wall = (double)(now.wall_ns - before->wall_ns), own = (double)(now.own_ns - before->own_ns);
     double busy = (double)(now.busy_ns - before->busy_ns);
     int64_t rss = resident_bytes();
@@ -137,7 +137,7 @@ static void update_process(service *s, process_times *before)
 /* ---- the main thread ---- */
 
 /* A file that is there whole or not at all: collectors read it at any time. */
-static void write_metrics(service *s)
+static void serve_write_metrics(service *s)
 {
     const char *path = s->o->serve.metrics_file;
     char temporary[4096];
@@ -169,7 +169,7 @@ static void each_second(service *s, process_times *times, uint64_t number)
         served_put(v);
         alerts_step(s->alerts, i, &values, now_ns);
     }
-    if (number % METRICS_SECONDS == 0) write_metrics(s);
+    if (number % METRICS_SECONDS == 0) serve_write_metrics(s);
     bool streams = false;
     pthread_mutex_lock(&s->lock);
     for (int i = 0; i < SERVICE_EVENT_STREAMS; i++) streams = streams || s->streams[i].used;
@@ -197,7 +197,7 @@ static void wait_for_work(service *s, int64_t deadline_ns, int64_t second_ns)
 
 static void serve_until_signal(service *s)
 {
-    process_times times = read_times();
+    process_times times = serve_read_times();
     update_process(s, &times);
     int64_t second_ns = prony_now_ns() + SECOND_NS;
     for (uint64_t number = 0; !interrupted();) {
@@ -247,7 +247,7 @@ int command_serve(const options *o)
         if (!o->terminal.quiet) printf("%s: accepted requests are answered, then the service ends\n", interrupted());
         fflush(stdout);
         service_stop(&s);
-        write_metrics(&s);
+        serve_write_metrics(&s);
     }
     alerts_free(s.alerts);
     for (size_t i = 0; i < s.model_count; i++) {

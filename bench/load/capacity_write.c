@@ -42,7 +42,7 @@ static void print_answer(const capacity *c)
            last->cores == 1 ? "" : "s");
 }
 
-static void print_rows(const capacity *c)
+static void capacity_print_rows(const capacity *c)
 {
     printf("\n  cores  sessions  threads  max batch  largest rate  headroom  p%-4g at the rate  busy\n",
            c->percentile * 100);
@@ -146,7 +146,7 @@ int capacity_write(const capacity *c)
         put_text(stdout, c->o->arguments[0]);
         putchar('\n');
         print_answer(c);
-        print_rows(c);
+        capacity_print_rows(c);
         print_cells(c);
     }
     if (d.stream) put_document(d.stream, c);

@@ -253,5 +253,6 @@ void options_free(options *o)
     free(o->accuracy.against);
     free(o->generate.caches);
     free(o->verdict.thresholds);
+    free(o->serve.alerts);
     free(o->files.exports);
 }

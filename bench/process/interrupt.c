@@ -15,7 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static prony_session **sessions;
 static size_t session_count, session_capacity;
 static bool at_once;
-static bool said;        /* a message has given the cause */
+static bool said; /* a message has given the cause */
 static bool granted;
 static atomic_int cause; /* a signal's number, SIGALRM for the time limit; 0: none */
 static const options *given;

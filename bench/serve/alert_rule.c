@@ -43,7 +43,7 @@ static const unit times[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"
 static const unit *const units[] = {times, rates, shares, counts, sizes};
 
 /* The next word; words end at blanks, and before and behind a comparison. */
-static bool next_word(const char **text, char word[64])
+static bool alert_next_word(const char **text, char word[64])
 {
     const char *at = *text + strspn(*text, " \t");
     size_t length = *at == '<' || *at == '>' ? 1 : strcspn(at, " \t<>");
@@ -54,7 +54,7 @@ static bool next_word(const char **text, char word[64])
     return true;
 }
 
-static bool read_value(const char *word, const unit *known, double *out)
+static bool alert_read_value(const char *word, const unit *known, double *out)
 {
     char *end;
     double value = strtod(word, &end);
@@ -64,7 +64,7 @@ static bool read_value(const char *word, const unit *known, double *out)
     return false;
 }
 
-static bool find_metric(const char *word, alert_metric *out)
+static bool alert_find_metric(const char *word, alert_metric *out)
 {
     for (int i = 0; i < ALERT_METRICS; i++)
         if (strcmp(metrics[i].name, word) == 0) return *out = (alert_metric)i, true;
@@ -87,20 +87,20 @@ bool alert_parse(alert_rule *rule, const char *text, char message[ALERT_MESSAGE]
     const char *at = text;
     double for_ns = 0;
     *rule = (alert_rule){.above = true};
-    next_word(&at, metric);
-    if (!find_metric(metric, &rule->metric)) return refuse_rule(message, text, "unknown metric", metric);
-    if (!next_word(&at, comparison) || (*comparison != '<' && *comparison != '>'))
+    alert_next_word(&at, metric);
+    if (!alert_find_metric(metric, &rule->metric)) return refuse_rule(message, text, "unknown metric", metric);
+    if (!alert_next_word(&at, comparison) || (*comparison != '<' && *comparison != '>'))
         return refuse_rule(message, text, "no comparison behind", metric);
     rule->above = *comparison == '>';
     unit_kind kind = metrics[rule->metric].kind;
-    if (!next_word(&at, limit) || !read_value(limit, units[kind], &rule->limit))
+    if (!alert_next_word(&at, limit) || !alert_read_value(limit, units[kind], &rule->limit))
         return refuse_rule(message, text, wanted[kind], limit);
-    if (next_word(&at, word)) {
+    if (alert_next_word(&at, word)) {
         char time[64] = "", more[64] = "";
         if (strcmp(word, "for") != 0) return refuse_rule(message, text, "unexpected", word);
-        if (!next_word(&at, time) || !read_value(time, times, &for_ns) || for_ns > 86400e9 * 30)
+        if (!alert_next_word(&at, time) || !alert_read_value(time, times, &for_ns) || for_ns > 86400e9 * 30)
             return refuse_rule(message, text, "a time such as 60s, got", time);
-        if (next_word(&at, more)) return refuse_rule(message, text, "unexpected", more);
+        if (alert_next_word(&at, more)) return refuse_rule(message, text, "unexpected", more);
         snprintf(rule->text, sizeof rule->text, "%s %s %s for %s", metric, comparison, limit, time);
     } else {
         snprintf(rule->text, sizeof rule->text, "%s %s %s", metric, comparison, limit);

@@ -93,7 +93,7 @@ static bool segment_is(const char *segment, size_t length, const char *text)
     return length == strlen(text) && memcmp(segment, text, length) == 0;
 }
 
-static served_model *find_model(service *s, const char *name, size_t length)
+static served_model *route_find_model(service *s, const char *name, size_t length)
 {
     for (size_t i = 0; i < s->model_count; i++)
         if (segment_is(name, length, s->models[i].name)) return &s->models[i];
@@ -121,7 +121,7 @@ static void route_model(service *s, const char *path, bool post, service_answer 
             answer_models(s, answer);
         return;
     }
-    served_model *model = find_model(s, segment, length);
+    served_model *model = route_find_model(s, segment, length);
     int shown = length > 80 ? 80 : (int)length;
     if (!model) {
         answer_error(answer, 404, "unknown model '%.*s'; GET /v2/models lists the models", shown, segment);

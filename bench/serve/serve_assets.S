@@ -17,17 +17,17 @@
         .byte 0
         .endm
 
-        begin prn_live_page
+        begin serve_page_body
         .incbin "live.html"
-        finish prn_live_page
+        finish serve_page_body
 
-        begin prn_live_style
+        begin serve_page_style
         .incbin "page.css"
         .incbin "live.css"
-        finish prn_live_style
+        finish serve_page_style
 
-        begin prn_live_script
+        begin serve_page_script
         .incbin "live.js"
-        finish prn_live_script
+        finish serve_page_script
 
         .section .note.GNU-stack, "", %progbits

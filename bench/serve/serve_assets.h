@@ -3,8 +3,8 @@
 #ifndef PRN_BENCH_SERVE_SERVE_ASSETS_H
 #define PRN_BENCH_SERVE_SERVE_ASSETS_H
 
-extern const char prn_live_page[], prn_live_page_end[];     /* live.html */
-extern const char prn_live_style[], prn_live_style_end[];   /* the reports' page.css, and live.css */
-extern const char prn_live_script[], prn_live_script_end[]; /* live.js */
+extern const char serve_page_body[], serve_page_body_end[];     /* live.html */
+extern const char serve_page_style[], serve_page_style_end[];   /* the reports' page.css, and live.css */
+extern const char serve_page_script[], serve_page_script_end[]; /* live.js */
 
 #endif

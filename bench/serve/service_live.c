@@ -47,7 +47,7 @@ static void put_live_operators(text_buffer *to, service_stats *stats)
 }
 
 /* Runs by size, since the start. */
-static void put_sizes(text_buffer *to, service_stats *stats)
+static void live_put_sizes(text_buffer *to, service_stats *stats)
 {
     uint64_t sizes[STATS_SIZES + 1];
     pthread_mutex_lock(&stats->lock);
@@ -81,7 +81,7 @@ static void put_live_model(text_buffer *to, served_model *slot, int64_t now_ns)
     put_time(to, "max", s.max);
     put_time(to, "queue_p50", s.queue_p50);
     put_time(to, "queue_p99", s.queue_p99);
-    put_sizes(to, slot->stats);
+    live_put_sizes(to, slot->stats);
     put_live_operators(to, slot->stats);
     put_history(to, slot->stats, now_ns);
     pthread_mutex_lock(&slot->lock);
@@ -123,11 +123,11 @@ void service_live(service *s, text_buffer *to)
 void service_page(text_buffer *to)
 {
     static const char mark_style[] = "/*STYLE*/", mark_script[] = "/*SCRIPT*/";
-    const char *style = strstr(prn_live_page, mark_style), *script = strstr(prn_live_page, mark_script);
-    buffer_bytes(to, prn_live_page, (size_t)(style - prn_live_page));
-    buffer_bytes(to, prn_live_style, (size_t)(prn_live_style_end - prn_live_style));
+    const char *style = strstr(serve_page_body, mark_style), *script = strstr(serve_page_body, mark_script);
+    buffer_bytes(to, serve_page_body, (size_t)(style - serve_page_body));
+    buffer_bytes(to, serve_page_style, (size_t)(serve_page_style_end - serve_page_style));
     style += sizeof mark_style - 1;
     buffer_bytes(to, style, (size_t)(script - style));
-    buffer_bytes(to, prn_live_script, (size_t)(prn_live_script_end - prn_live_script));
+    buffer_bytes(to, serve_page_script, (size_t)(serve_page_script_end - serve_page_script));
     buffer_text(to, script + sizeof mark_script - 1);
 }

@@ -44,7 +44,7 @@ static void put_gauge(exposition *x, const char *name, const char *help, double 
     buffer_format(x->to, "%s %.15g\n", name, value);
 }
 
-static void put_counter(exposition *x, const char *name, const char *help, double value)
+static void metrics_put_counter(exposition *x, const char *name, const char *help, double value)
 {
     put_family(x, name, "counter", help);
     buffer_format(x->to, "%s_total %.15g\n", name, value);
@@ -113,8 +113,8 @@ static void put_bound(exposition *x, double bound)
     put_label(x, "le", strpbrk(text, ".e") ? text : strcat(text, ".0"), false);
 }
 
-static void put_histogram(exposition *x, const char *name, const char *model, const uint64_t *buckets,
-                          const double *bounds, int bound_count, uint64_t count, double sum)
+static void metrics_put_histogram(exposition *x, const char *name, const char *model, const uint64_t *buckets,
+                                  const double *bounds, int bound_count, uint64_t count, double sum)
 {
     uint64_t seen = 0;
     for (int i = 0; i <= bound_count; i++) {
@@ -142,11 +142,11 @@ static void put_times(exposition *x, const char *name, const char *help, size_t 
         pthread_mutex_lock(&stats->lock);
         stats_histogram h = *(const stats_histogram *)(const void *)((const char *)stats + offset);
         pthread_mutex_unlock(&stats->lock);
-        put_histogram(x, name, x->s->models[m].name, h.buckets, stats_bounds, STATS_BOUNDS, h.count, h.sum);
+        metrics_put_histogram(x, name, x->s->models[m].name, h.buckets, stats_bounds, STATS_BOUNDS, h.count, h.sum);
     }
 }
 
-static void put_sizes(exposition *x)
+static void metrics_put_sizes(exposition *x)
 {
     double bounds[STATS_SIZES];
     for (int i = 0; i < STATS_SIZES; i++) bounds[i] = (double)(1 << i);
@@ -158,11 +158,12 @@ static void put_sizes(exposition *x)
         memcpy(sizes, stats->sizes, sizeof sizes);
         uint64_t runs = stats->runs, sum = stats->size_sum;
         pthread_mutex_unlock(&stats->lock);
-        put_histogram(x, "prony_batch_size", x->s->models[m].name, sizes, bounds, STATS_SIZES, runs, (double)sum);
+        metrics_put_histogram(x, "prony_batch_size", x->s->models[m].name, sizes, bounds, STATS_SIZES, runs,
+                              (double)sum);
     }
 }
 
-static void put_operators(exposition *x)
+static void metrics_put_operators(exposition *x)
 {
     put_family(
         x, "prony_operator_time_share", "gauge",
@@ -218,13 +219,13 @@ static void put_service(exposition *x)
     if (rss >= 0) put_gauge(x, "process_resident_memory_bytes", "Resident memory.", (double)rss);
 }
 
-static void put_process(exposition *x)
+static void metrics_put_process(exposition *x)
 {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage) == 0)
-        put_counter(x, "process_cpu_seconds", "Processor time of this process, user and system.",
-                    (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                        (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6);
+        metrics_put_counter(x, "process_cpu_seconds", "Processor time of this process, user and system.",
+                            (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6);
     put_gauge(x, "process_start_time_seconds", "Start of the service, seconds since 1970.",
               (double)time(NULL) - (double)(prony_now_ns() - x->s->started_ns) * 1e-9);
     put_family(x, "prony_build_info", "gauge", "Version and instruction set; the value is 1.");
@@ -244,7 +245,7 @@ void service_metrics(service *s, text_buffer *to, bool openmetrics)
     put_times(&x, "prony_queue_duration_seconds", "From submission to the start of the run.",
               offsetof(service_stats, queue));
     put_times(&x, "prony_run_duration_seconds", "Of the run that served the request.", offsetof(service_stats, run));
-    put_sizes(&x);
+    metrics_put_sizes(&x);
     put_by_model(&x, "prony_samples", "counter", "Samples of answered requests.", samples_of);
     put_by_model(&x, "prony_waiting_requests", "gauge", "Requests in the queue.", waiting_of);
     put_by_model(&x, "prony_model_reloads", "counter", "Replaced model files that are served.", reloads_of);
@@ -254,10 +255,10 @@ void service_metrics(service *s, text_buffer *to, bool openmetrics)
     put_by_model(&x, "prony_stamping_share", "gauge", "Cost of timing operators over the time of all runs.",
                  overhead_of);
     put_by_model(&x, "prony_arena_bytes", "gauge", "Planned buffers of a session, in the last stamped run.", arena_of);
-    put_operators(&x);
+    metrics_put_operators(&x);
     put_versions(&x);
     put_service(&x);
-    put_process(&x);
+    metrics_put_process(&x);
     if (openmetrics) buffer_text(to, "# EOF\n");
     for (size_t i = 0; i < s->model_count; i++) served_put(x.versions[i]);
 }

@@ -131,7 +131,7 @@ void stats_add_reload(service_stats *s, bool worked)
 
 /* The row of this name, or operator_count. Samples list operators in one order, so `hint`, the row behind the last one
  * found, mostly is it. */
-static size_t find_operator(const service_stats *s, const char *name, size_t hint)
+static size_t stats_find_operator(const service_stats *s, const char *name, size_t hint)
 {
     for (size_t i = 0; i < s->operator_count; i++) {
         size_t k = (hint + i) % s->operator_count;
@@ -154,7 +154,7 @@ void stats_add_sample(service_stats *s, const prony_sample *sample)
     }
     for (size_t i = 0; i < sample->operator_count && total > 0; i++) {
         const prony_sample_row *row = &sample->operators[i];
-        size_t k = find_operator(s, row->name, hint);
+        size_t k = stats_find_operator(s, row->name, hint);
         hint = k + 1;
         if (k == STATS_OPERATORS) continue;
         stats_operator *o = &s->operators[k];

@@ -20,7 +20,8 @@ class Capacity(CommandTest):
 
     def test_wrong_usage(self):
         for arguments, why in ((["--latency-bound", "5ms"], "needs --rate"), (["--rate", "10"], "needs --latency-bound"),
-                               (["--rate", "0", "--latency-bound", "5ms"], "--rate needs"), (["--rate", "1", "--latency-bound", "5ms", "--cores", "0"], "--cores"),
+                               (["--rate", "0", "--latency-bound", "5ms"], "--rate needs"), (["--rate", "1", "--latency-bound", "5ms",
+                                                                                              "--cores", "0"], "--cores"),
                                (["--rate", "1", "--latency-bound", "5ms", "-x", "2"], "-x")):
             code, out, error = run("capacity", self.digits, *arguments)
             self.assertEqual((code, out), (USAGE, ""), arguments)
@@ -60,7 +61,8 @@ class Capacity(CommandTest):
         self.assertIn("input 'x'", error)
 
     def test_page_and_table(self):
-        out = self.succeed("capacity", self.digits, "--rate", 20, "--latency-bound", "2s", "-t", "0.5", "--html", self.path("c.html"), "--csv", self.path("c.csv"))
+        out = self.succeed("capacity", self.digits, "--rate", 20, "--latency-bound", "2s", "-t", "0.5", "--html", self.path("c.html"),
+                           "--csv", self.path("c.csv"))
         self.assertIn("keeps p99 within 2000 ms at 20 requests/s", out)
         page = self.read(self.path("c.html")).decode()
         self.assertIn("largest rate", page)

@@ -52,7 +52,8 @@ class Hostile(ServeTest):
             self.refused(service.infer("digits", (b"12345678" for _ in range(200000))), 413)
             self.assertEqual(service.infer("digits", iter([body[:10], body[10:]]))[0], 200)  # chunked, of fitting size
             for length in ("99999999999", "99999999999999999999999", "-1", "0x10", "1 1"):
-                got = self.exchange(service, b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\nabc" % (INFER.encode(), length.encode()))
+                got = self.exchange(service, b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\nabc" % (INFER.encode(),
+                                                                                                                length.encode()))
                 self.assertIn(got.split(b" ")[1] if got else b"", (b"413", b"400", b""), got)
             # cut anywhere, in the headers and in the body
             whole = raw_request(INFER, body)
@@ -63,10 +64,11 @@ class Hostile(ServeTest):
     def test_wire(self):
         draw = random.Random(1)
         with serving(self.digits, "-x", 1) as service:
-            for text in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00", b"GET " + b"/" * 100000 + b" HTTP/1.1\r\n\r\n",
+            for text in (b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00",
+                         b"GET " + b"/" * 100000 + b" HTTP/1.1\r\n\r\n",
                          b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n", b"GET /%00%2e%2e/etc HTTP/1.1\r\nHost: x\r\n\r\n",
                          b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n",
-                         b"POST " + INFER.encode() + b" HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n{}\r\n"):
+                         b"POST " + INFER.encode() + b" HTTP/1.1\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n{}\r\n"):
                 self.exchange(service, text)
             whole = raw_request(INFER, json.dumps(self.image()).encode())
             for _ in range(150):  # damaged requests
@@ -103,7 +105,8 @@ class Hostile(ServeTest):
                         pass
                 ends.append(time.monotonic() - begin)
 
-            drips = [threading.Thread(target=drip, args=(data, True)) for data in [whole] * 20 + [b"GET / HTTP/1.1\r\nA: " + b"b" * 500] * 10 + [b""] * 5]
+            slow = [whole] * 20 + [b"GET / HTTP/1.1\r\nA: " + b"b" * 500] * 10 + [b""] * 5
+            drips = [threading.Thread(target=drip, args=(data, True)) for data in slow]
             for thread in drips:
                 thread.start()
             for _ in range(30):

@@ -41,8 +41,10 @@ class Metrics(ServeTest):
             kind, text = self.scrape(service)
             self.assertEqual(kind, "text/plain; version=0.0.4; charset=utf-8")
             got = samples(text)
-            for name, value in (('prony_requests_total{model="digits",status="200"}', 40), ('prony_requests_total{model="digits",status="400"}', 1),
-                                ('prony_request_duration_seconds_count{model="digits"}', 40), ('prony_request_duration_seconds_bucket{model="digits",le="+Inf"}', 40),
+            for name, value in (('prony_requests_total{model="digits",status="200"}', 40),
+                                ('prony_requests_total{model="digits",status="400"}', 1),
+                                ('prony_request_duration_seconds_count{model="digits"}', 40),
+                                ('prony_request_duration_seconds_bucket{model="digits",le="+Inf"}', 40),
                                 ('prony_batch_size_count{model="digits"}', 40), ('prony_batch_size_bucket{model="digits",le="1.0"}', 40),
                                 ('prony_samples_total{model="digits"}', 40), ('prony_stamped_runs_total{model="digits"}', 8),
                                 ('prony_http_responses_total{status="404"}', 1), ('prony_model_info{model="digits",version="1"}', 1)):
@@ -62,7 +64,8 @@ class Metrics(ServeTest):
 
     @unittest.skipUnless(shutil.which("promtool"), "no promtool (Debian: prometheus)")
     def test_promtool(self):
-        graph = ob.graph([ob.node("Relu", ["x"], ["y"], name='a"\\\n\u00e9b')], inputs=[ob.value("x", ob.FLOAT, [4])], outputs=[ob.value("y", ob.FLOAT, [4])])
+        graph = ob.graph([ob.node("Relu", ["x"], ["y"], name='a"\\\n\u00e9b')], inputs=[ob.value("x", ob.FLOAT, [4])],
+                         outputs=[ob.value("y", ob.FLOAT, [4])])
         self.save("odd.onnx", graph)
         with serving(self.digits, self.path("odd.onnx"), "-x", 1, "--profile-every", 1, "--alert", "rate > 1/s") as service:
             service.infer("digits", self.image())
@@ -75,7 +78,8 @@ class Metrics(ServeTest):
     @unittest.skipUnless(shutil.which("promtool"), "no promtool (Debian: prometheus)")
     def test_examples(self):
         folder = os.path.join(command_case.SOURCE, "docs", "examples", "serve")
-        for arguments in (["check", "rules", os.path.join(folder, "prony_rules.yml")], ["check", "config", os.path.join(folder, "prometheus.yml")]):
+        for arguments in (["check", "rules", os.path.join(folder, "prony_rules.yml")], ["check", "config", os.path.join(folder,
+                                                                                                                        "prometheus.yml")]):
             ran = subprocess.run(["promtool", *arguments], text=True, capture_output=True, check=False)
             self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
         with open(os.path.join(folder, "grafana_dashboard.json"), encoding="utf-8") as file:
@@ -95,9 +99,11 @@ class Metrics(ServeTest):
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         with serving(self.digits, "-x", 1, "--profile-every", 1) as service:
-            config = "global: {scrape_interval: 1s}\nscrape_configs: [{job_name: prony, static_configs: [{targets: ['127.0.0.1:%d']}]}]\n" % service.port
+            target = "{job_name: prony, static_configs: [{targets: ['127.0.0.1:%d']}]}" % service.port
+            config = "global: {scrape_interval: 1s}\nscrape_configs: [%s]\n" % target
             self.write("prometheus.yml", config.encode())
-            server = subprocess.Popen(["prometheus", "--config.file=" + self.path("prometheus.yml"), "--storage.tsdb.path=" + self.path("data"),
+            server = subprocess.Popen(["prometheus", "--config.file=" + self.path("prometheus.yml"),
+                                       "--storage.tsdb.path=" + self.path("data"),
                                        "--web.listen-address=127.0.0.1:%d" % port], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             try:
                 for _ in range(7):
@@ -105,7 +111,8 @@ class Metrics(ServeTest):
                 found = []
                 for _ in range(150):
                     try:
-                        with urllib.request.urlopen("http://127.0.0.1:%d/api/v1/query?query=prony_requests_total" % port, timeout=5) as answer:
+                        with urllib.request.urlopen("http://127.0.0.1:%d/api/v1/query?query=prony_requests_total" % port,
+                                                    timeout=5) as answer:
                             found = json.load(answer)["data"]["result"]
                     except OSError:
                         pass
@@ -155,7 +162,8 @@ class Live(ServeTest):
     @unittest.skipUnless(chromium.find(), "no Chromium")
     def test_page(self):
         stop = []
-        with chromium.Browser(chromium.find()) as browser, serving(self.digits, self.lenet, "-x", 1, "--profile-every", 20, "--max-batch", 4,
+        with chromium.Browser(chromium.find()) as browser, serving(self.digits, self.lenet, "-x", 1, "--profile-every", 20, "--max-batch",
+                                                                   4,
                                                                    "--alert", "rate > 0.1/s", "--alert", "latency_p99 > 10s") as service:
             def load():
                 while not stop:
@@ -168,7 +176,8 @@ class Live(ServeTest):
                         browser.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
                         browser.call("Page.navigate", url="http://127.0.0.1:%d/" % service.port)
                         for _ in range(100):
-                            if browser.run("document.querySelectorAll('#operators .live-row').length > 3 && !!document.querySelector('.fires')"):
+                            if browser.run("document.querySelectorAll('#operators .live-row').length > 3 && "
+                                           "!!document.querySelector('.fires')"):
                                 break
                             time.sleep(0.1)
                         self.assertEqual(browser.run("document.getElementById('title').textContent"), "digits")
@@ -189,7 +198,8 @@ class Alerts(ServeTest):
         self.save("count.onnx", counting_model())
         log = self.path("log")
         rules = self.write("rules", b"# comment\n\nlatency_p50 > 1ms for 1s # slow\n")
-        arguments = [self.path("count.onnx"), "-x", 1, "--alert-file", rules, "--alert-state", self.path("state"), "--alert-command", "cat >> '%s'" % log]
+        arguments = [self.path("count.onnx"), "-x", 1, "--alert-file", rules, "--alert-state", self.path("state"), "--alert-command",
+                     "cat >> '%s'" % log]
         stop = []
         with serving(*arguments) as service:
             def load():
