@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 #define SECOND_NS INT64_C(1000000000)
-#define LOOK_NS INT64_C(100000000) /* signals are looked for as often */
+#define LOOK_NS INT64_C(100000000)  /* signals are looked for as often */
+#define LAST_NS INT64_C(3000000000) /* at the end, for runs whose requests were answered */
 enum { METRICS_SECONDS = 10 };
 
 /* ---- names ---- */
@@ -250,9 +251,10 @@ int command_serve(const options *o)
         serve_write_metrics(&s);
     }
     alerts_free(s.alerts);
+    int64_t end_ns = prony_now_ns() + LAST_NS;
     for (size_t i = 0; i < s.model_count; i++) {
         char *path = (char *)(uintptr_t)s.models[i].path;
-        served_close(&s.models[i]);
+        if (!served_close(&s.models[i], end_ns)) _exit(command_end(code)); /* a run without a waiting request goes on */
         free(path);
     }
     free(s.event);

@@ -110,22 +110,36 @@ int served_open(served_model *slot, const options *o, const char *path, const ch
     interrupt_at_once(true);
     prony_status status = version_load(&slot->current, slot, 1, &error);
     interrupt_at_once(false);
+    slot->live = status == PRONY_OK;
     return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
-void served_close(served_model *slot)
+bool served_close(served_model *slot, int64_t end_ns)
 {
-    for (bool busy = true; busy;) { /* a file that is being loaded is waited for */
+    model_version *current = slot->current;
+    bool busy = true;
+    while (busy) { /* a file that is being loaded, runs of requests that were answered already */
         pthread_mutex_lock(&slot->lock);
-        busy = slot->reloading;
+        if (!slot->reloading) {
+            current = slot->current;
+            slot->current = NULL;
+        }
         pthread_mutex_unlock(&slot->lock);
-        if (busy) nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        if (current && !slot->current) {
+            prony_batcher_close(current->batcher, true);
+            served_put(current);
+            current = NULL;
+        }
+        served_reap(slot);
+        pthread_mutex_lock(&slot->lock);
+        busy = slot->reloading || slot->live;
+        pthread_mutex_unlock(&slot->lock);
+        if (busy && prony_now_ns() > end_ns) return false;
+        if (busy) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
-    if (slot->current) served_put(slot->current);
-    slot->current = NULL;
-    served_reap(slot);
     stats_free(slot->stats);
     pthread_mutex_destroy(&slot->lock);
+    return true;
 }
 
 model_version *served_get(served_model *slot)
@@ -158,6 +172,9 @@ void served_reap(served_model *slot)
         model_version *next = v->next;
         version_free(v);
         v = next;
+        pthread_mutex_lock(&slot->lock);
+        slot->live--;
+        pthread_mutex_unlock(&slot->lock);
     }
 }
 
@@ -178,6 +195,7 @@ static void *reload(void *argument)
         old = slot->current;
         slot->current = fresh;
         slot->versions++;
+        slot->live++;
     } else {
         snprintf(slot->failure, sizeof slot->failure, "%s", *error.message ? error.message : prony_status_text(status));
     }

@@ -42,6 +42,7 @@ typedef struct served_model {
     pthread_mutex_t lock; /* of what follows */
     model_version *current, *retired;
     unsigned versions;
+    size_t live;                /* versions that are not freed */
     file_identity loaded, seen; /* of the file: as it was loaded, at the last look */
     bool reloading;
     char failure[SERVED_MESSAGE]; /* why the newest file was refused; "": it was not */
@@ -49,8 +50,9 @@ typedef struct served_model {
 
 /* Loads the file and starts its batcher. EXIT_DONE, or an exit status after a message. */
 int served_open(served_model *slot, const options *o, const char *path, const char *name);
-/* Waits for runs, and frees everything. */
-void served_close(served_model *slot);
+/* Drops requests that wait, waits for runs until `end_ns`, and frees everything. false: a run goes on, and the model is
+ * in use. */
+bool served_close(served_model *slot, int64_t end_ns);
 /* Retains the present version. */
 model_version *served_get(served_model *slot);
 void served_put(model_version *version);

@@ -21,14 +21,14 @@ class Capacity(CommandTest):
     def test_wrong_usage(self):
         for arguments, why in ((["--latency-bound", "5ms"], "needs --rate"), (["--rate", "10"], "needs --latency-bound"),
                                (["--rate", "0", "--latency-bound", "5ms"], "--rate needs"), (["--rate", "1", "--latency-bound", "5ms",
-                                                                                              "--cores", "0"], "--cores"),
+                                                                                              "--processors", "0"], "--processors"),
                                (["--rate", "1", "--latency-bound", "5ms", "-x", "2"], "-x")):
             code, out, error = run("capacity", self.digits, *arguments)
             self.assertEqual((code, out), (USAGE, ""), arguments)
             self.assertIn(why, error)
 
     def test_the_answer_is_the_first_row_that_keeps_the_bound(self):
-        document = self.capacity(self.digits, "--rate", 20, "--latency-bound", "2s", "--cores", 4)
+        document = self.capacity(self.digits, "--rate", 20, "--latency-bound", "2s", "--processors", 4)
         rows = document["frontier"]
         self.assertEqual([row["cores"] for row in rows], [1, 2, 3, 4])
         self.assertEqual(document["answer"], rows[0])
@@ -46,14 +46,14 @@ class Capacity(CommandTest):
         self.assertIsNotNone(document["doubling"])
 
     def test_a_bound_that_nothing_keeps_is_a_verdict(self):
-        document = self.capacity(self.digits, "--rate", 1000, "--latency-bound", "1us", "--cores", 2, wanted=VERDICT)
+        document = self.capacity(self.digits, "--rate", 1000, "--latency-bound", "1us", "--processors", 2, wanted=VERDICT)
         self.assertEqual((document["answer"], document["doubling"]), (None, None))
         self.assertEqual([row["largest_rate"] for row in document["frontier"]], [0, 0])
 
     def test_models_whose_requests_cannot_be_combined(self):
         graph = ob.graph([ob.node("Relu", ["x"], ["y"])], inputs=[ob.value("x", ob.FLOAT, [3])], outputs=[ob.value("y", ob.FLOAT, [3])])
         self.save("fixed.onnx", graph)
-        document = self.capacity(self.path("fixed.onnx"), "--rate", 5, "--latency-bound", "2s", "--cores", 1)
+        document = self.capacity(self.path("fixed.onnx"), "--rate", 5, "--latency-bound", "2s", "--processors", 1)
         self.assertFalse(document["config"]["combines"])
         self.assertEqual({cell["batch"] for cell in document["measured"]}, {1})
         code, _, error = run("capacity", self.path("fixed.onnx"), "--rate", 5, "--latency-bound", "2s", "--max-batch", 4)
