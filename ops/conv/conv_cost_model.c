@@ -109,7 +109,7 @@ enum {
 
 /* ---- parts of every prediction ---- */
 
-static int64_t whole(int64_t channels, int64_t lanes)
+static int64_t conv_cost_model_whole(int64_t channels, int64_t lanes)
 {
     return prn_ceil_div(channels, lanes) * lanes;
 }
@@ -134,7 +134,8 @@ static double overlapped(double a, double b)
 /* Weights of one tap, in whole blocks of channels. */
 static double channel_pairs(const prn_conv *conv, int64_t lanes)
 {
-    return (double)whole(conv->in_channels, lanes) * (double)whole(conv->out_channels, lanes);
+    return (double)conv_cost_model_whole(conv->in_channels, lanes) *
+           (double)conv_cost_model_whole(conv->out_channels, lanes);
 }
 
 /* Cycles that reading so many floats of filters takes, `times` times, in the unit of those of products. Those of
@@ -189,7 +190,8 @@ static double reordered_input(const prn_conv *conv)
 
 static double vectors_of_outputs(const prn_conv *conv, int64_t lanes)
 {
-    return (double)conv->batch * (double)conv->out_spatial * (double)whole(conv->out_channels, lanes) / (double)lanes;
+    return (double)conv->batch * (double)conv->out_spatial * (double)conv_cost_model_whole(conv->out_channels, lanes) /
+           (double)lanes;
 }
 
 static bool is_depthwise(const prn_conv *conv)
@@ -234,7 +236,7 @@ double prn_conv_direct_cycles(const prony_context *context, const prn_conv *conv
 /* Of more than three channels, which mostly come in blocks: plain ones, or small images. */
 double prn_conv_first_layer_cycles(const prony_context *context, const prn_conv *conv)
 {
-    const int64_t lanes = model_lanes(context), out = whole(conv->out_channels, lanes);
+    const int64_t lanes = model_lanes(context), out = conv_cost_model_whole(conv->out_channels, lanes);
     const bool image = conv->in_channels <= FIRST_LAYER,
                many_taps = conv->in_channels * conv->kernel_volume >= SHORT_SUM;
     const double products = (double)conv->out_spatial * (double)conv->kernel_volume * (double)(conv->in_channels * out);
@@ -264,11 +266,11 @@ double prn_conv_row_direct_cycles(const prony_context *context, const prn_conv *
     const int64_t lanes = model_lanes(context);
     const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
     const bool few = !first && !small && conv->in_channels < lanes;
-    const double products = (double)whole(positions, lanes) * (double)conv->kernel_volume * (double)conv->group_in *
-                            (double)conv->out_channels / (double)lanes *
-                            (few                    ? few_channels_rate
-                             : lanes == 16 || first ? product_rate
-                                                    : narrow_rows_rate);
+    const double products = (double)conv_cost_model_whole(positions, lanes) * (double)conv->kernel_volume *
+                            (double)conv->group_in * (double)conv->out_channels / (double)lanes *
+                            (few                                               ? few_channels_rate
+                             : lanes == 16 || conv->in_channels < FEW_CHANNELS ? product_rate
+                                                                               : narrow_rows_rate);
     const double reordered = (double)conv->out_spatial * (double)conv->out_channels +
                              (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
     const double filters = (double)(conv->group_in * conv->out_channels * conv->kernel_volume);

@@ -226,7 +226,7 @@ static void note_choice(const prn_kernel *chosen, const shape *s, const tried *t
         if (tries[i].best_ns < best) best = tries[i].best_ns;
         if (tries[i].kernel == chosen) own = tries[i].best_ns;
     }
-    if (!own) return;
+    if (own <= 0) return;
     measured++;
     near_best += own <= 1.05 * best;
     printf("  choice %s %.2f of the best", chosen->name, own / best);
