@@ -27,6 +27,7 @@
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/conv/conv_cost_model.h"
+#include "ops/conv/conv_direct_plan.h"
 #include "ops/conv/conv_row_direct_simd.h"
 
 #include <math.h>
@@ -63,9 +64,7 @@ typedef struct flat_plan {
     int64_t vectors, tiles;          /* of an image's positions */
     int64_t units, per_task, pieces; /* units of a task, or pieces of a unit */
     bool copies;                     /* tasks copy what they read */
-    prn_post_ops rest;               /* what tiles leave to do */
-    bool clamped;
-    float low, high;
+    prn_direct_epilogue end;
     int32_t *steps;
     prn_row_direct_part *parts;
 } flat_plan;
@@ -234,20 +233,6 @@ static void conv_row_direct_choose_tiling(flat_plan *plan)
     plan->copies = plan->image.copied;
 }
 
-static void find_end(const prn_post_ops *post_ops, flat_plan *plan)
-{
-    size_t i = 0;
-    const size_t count = post_ops ? post_ops->count : 0;
-    if (count && (post_ops->op[0].kind == PRN_POST_RELU || post_ops->op[0].kind == PRN_POST_CLIP)) {
-        const bool relu = post_ops->op[0].kind == PRN_POST_RELU;
-        plan->clamped = true;
-        plan->low = relu ? 0.0f : post_ops->op[0].a;
-        plan->high = relu ? INFINITY : post_ops->op[0].b;
-        i = 1;
-    }
-    while (i < count) plan->rest.op[plan->rest.count++] = post_ops->op[i++];
-}
-
 static flat_plan *conv_row_direct_make_plan(const prn_conv *conv)
 {
     const prn_row_direct_simd *table = prn_row_direct_rows();
@@ -277,7 +262,11 @@ prony_status prn_conv_row_direct_prepare(const prony_context *context, prn_prepa
     PRN_TRY(prn_conv_read(context, &conv));
     flat_plan *plan = conv_row_direct_make_plan(&conv);
     if (!plan) return prn_no_memory(context->error);
-    find_end(context->post_ops, plan);
+    const prn_post_ops *post_ops = context->post_ops;
+    if (post_ops && post_ops->count && post_ops->op[0].kind == PRN_POST_ADD)
+        plan->end.rest = *post_ops; /* tiles add nothing */
+    else
+        plan->end = prn_direct_find_epilogue(post_ops, PRN_DIRECT_UNIT);
     prony_status status = conv_row_direct_pack(context, plan);
     if (status != PRONY_OK) {
         prn_free(plan);
@@ -357,9 +346,9 @@ static void conv_row_direct_run_unit(const job *job, int64_t unit, int64_t first
                                 .bias = conv->bias ? (const float *)conv->bias->data + channel : none,
                                 .y = job->y + (n * conv->out_channels + channel) * conv->out_spatial,
                                 .y_plane = conv->out_spatial,
-                                .clamped = plan->clamped,
-                                .low = plan->low,
-                                .high = plan->high};
+                                .clamped = plan->end.clamped,
+                                .low = plan->end.low,
+                                .high = plan->end.high};
     for (int64_t i = first; i < end && !prn_cancelled(); i++) {
         tile.x = x + first_position(plan, i);
         tile.parts = plan->parts + first_vector(plan, i);
@@ -375,7 +364,7 @@ static void conv_row_direct_finish(const job *job, int64_t first_unit, int64_t e
     const int64_t begin = first_unit / plan->blocks * conv->group_out + first_channel(plan, first_unit % plan->blocks);
     const int64_t end = end_unit / plan->blocks * conv->group_out + first_channel(plan, end_unit % plan->blocks);
     prony_context rest = *job->context;
-    rest.post_ops = &plan->rest;
+    rest.post_ops = &plan->end.rest;
     if (to - from == conv->out_spatial) {
         prn_post_ops_apply_vec(&rest, job->y + begin * to, begin * to, (end - begin) * to);
         return;
@@ -398,7 +387,7 @@ static void conv_row_direct_run_task(void *argument, int64_t task)
             fill_plane(argument, plane + c);
         conv_row_direct_run_unit(job, u, first, end);
     }
-    if (plan->rest.count)
+    if (plan->end.rest.count)
         conv_row_direct_finish(job, unit, end_unit, plan->parts[first_vector(plan, first)].at,
                                end < plan->tiles ? plan->parts[first_vector(plan, end)].at : plan->conv.out_spatial);
 }
