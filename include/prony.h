@@ -72,10 +72,10 @@ typedef struct prony_build {
     const char *version;
     const char *git_commit; /* "" if it was not built from a repository */
     const char *compiler, *compiler_flags;
-    const char *isa;       /* instruction set of the kernels: "amx", "avx512", "avx2", "scalar" */
+    const char *isa;       /* instruction set of the kernels: "amx", "avx512", "avx2", "scalar"; "neon" */
     const char *libraries; /* "onednn 2.6.3, openblas 0.3.21" */
     const char *isa_names; /* "scalar, avx2, avx512, amx": valid values of the environment variable PRONY_MAX_ISA,
-                               which limits the instruction set */
+                               which limits the instruction set; "scalar, neon, dotprod, i8mm" on AArch64 */
     const char *left_out;  /* libraries that the build did without and why, separated by "; "; "": none */
 } prony_build;
 /* Version, compiler, instruction set and libraries of the running library. Thread-safe. */

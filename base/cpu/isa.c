@@ -1,4 +1,5 @@
 /* Capabilities of the processor and the kernel, detected once. The result never changes after the first call. */
+#include "base/cpu/isa.h"
 #include "base/cpu/isa_arch.h"
 
 #include <pthread.h>
@@ -17,17 +18,22 @@ static char set_names[64];
 #if !defined(__x86_64__) && !defined(__aarch64__)
 const prn_isa_set prn_isa_sets[] = {{"scalar", 0, 0}};
 const int prn_isa_set_count = 1;
-
-unsigned prn_isa_ask(const char **features)
-{
-    (void)features;
-    return 0;
-}
 #endif
+
+static unsigned ask_processor(void)
+{
+#if defined(__x86_64__)
+    return prn_isa_x86_ask(features);
+#elif defined(__aarch64__)
+    return prn_isa_arm64_ask(features);
+#else
+    return 0;
+#endif
+}
 
 static void isa_find(void)
 {
-    present = prn_isa_ask(features);
+    present = ask_processor();
     const char *cap = getenv("PRONY_MAX_ISA");
     for (int i = 0; cap && i < prn_isa_set_count; i++)
         if (strcasecmp(cap, prn_isa_sets[i].name) == 0) present &= prn_isa_sets[i].cap;

@@ -4,8 +4,6 @@
 #ifndef PRN_BASE_CPU_ISA_ARCH_H
 #define PRN_BASE_CPU_ISA_ARCH_H
 
-#include "base/cpu/isa.h"
-
 enum { PRN_ISA_MOST_FEATURES = 32 };
 
 /* A named level: the flags that a processor of it has, and the flags that a cap of that name allows. Each level
@@ -20,6 +18,7 @@ extern const int prn_isa_set_count;
 
 /* The flags of this processor, uncapped. Writes the names of its notable features to features[0 …), which holds
  * PRN_ISA_MOST_FEATURES + 1 null pointers. */
-unsigned prn_isa_ask(const char **features);
+unsigned prn_isa_x86_ask(const char **features);
+unsigned prn_isa_arm64_ask(const char **features);
 
 #endif

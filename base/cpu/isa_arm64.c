@@ -6,6 +6,7 @@
  * same holds for bfloat16 products: BFDOT and BFMMLA round intermediate sums in ways that differ between processors
  * (FEAT_EBF16), which the documented bounds of precision `bf16` do not allow. Half precision is converted by
  * instructions of the base set. */
+#include "base/cpu/isa.h"
 #include "base/cpu/isa_arch.h"
 
 #if defined(__aarch64__)
@@ -37,7 +38,7 @@ static const struct {
 };
 
 /* Products of matrices of bytes count only beside dot products, as the variant that uses them has both. */
-unsigned prn_isa_ask(const char **features)
+unsigned prn_isa_arm64_ask(const char **features)
 {
     const unsigned long words[2] = {getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
     unsigned flags = 0;

@@ -1,5 +1,6 @@
 /* x86-64: levels, and detection with cpuid and xgetbv. */
 #define _GNU_SOURCE
+#include "base/cpu/isa.h"
 #include "base/cpu/isa_arch.h"
 
 #if defined(__x86_64__)
@@ -107,7 +108,7 @@ static unsigned flags_of_features(const char *const *features)
     return flags;
 }
 
-unsigned prn_isa_ask(const char **features)
+unsigned prn_isa_x86_ask(const char **features)
 {
     uint32_t reg[REGISTER_COUNT] = {0}, a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;

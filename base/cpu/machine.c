@@ -2,6 +2,7 @@
  * The count of all heap calls comes from hooks that a program may link; they register here. */
 #define _GNU_SOURCE
 #include "base/cpu/machine.h"
+#include "base/cpu/arm_core.h"
 
 #include "base/os/clock.h"
 #include "base/os/cgroup.h"
@@ -141,7 +142,8 @@ static void read_names(prn_machine *machine)
         machine_copy_text(machine->os, sizeof machine->os, names.sysname);
     }
     find_field("/etc/os-release", "PRETTY_NAME", '=', machine->os, sizeof machine->os);
-    find_field("/proc/cpuinfo", "model name", ':', machine->cpu_model, sizeof machine->cpu_model);
+    if (!find_field("/proc/cpuinfo", "model name", ':', machine->cpu_model, sizeof machine->cpu_model))
+        (void)prn_arm_core_read(machine->cpu_model, sizeof machine->cpu_model, "/proc/cpuinfo");
 }
 
 /* Names and caches as seen from processor `cpu`. They do not change while the process runs, and reading them opens some

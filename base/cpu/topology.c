@@ -41,6 +41,10 @@ int prn_topology_cores(const prn_cpu_mask *mask, const char *folder)
     return cores;
 }
 
+typedef struct topology_traits {
+    unsigned short rank, capacity; /* among the processors of its core; of its core */
+} topology_traits;
+
 /* Processors of the same core in the mask that have a smaller number. */
 static int rank_in_core(const prn_cpu_mask *mask, int cpu, const char *folder)
 {
@@ -52,30 +56,54 @@ static int rank_in_core(const prn_cpu_mask *mask, int cpu, const char *folder)
     return rank;
 }
 
-/* Moves the processors of `left` that are in `among` and have this rank to `order`, by number. */
-static int topology_take(int *order, prn_cpu_mask *left, const prn_cpu_mask *among, const unsigned char *ranks,
+/* How fast the core is beside the machine's fastest, which has 1024; 0: not known. Processors with cores of several
+ * kinds have the file (big.LITTLE). */
+static int read_capacity(int cpu, const char *folder)
+{
+    char path[PATH_MAX];
+    int64_t capacity;
+    snprintf(path, sizeof path, "%s/cpu/cpu%d/cpu_capacity", folder, cpu);
+    return prn_text_read_int(path, &capacity) && capacity > 0 && capacity <= USHRT_MAX ? (int)capacity : 0;
+}
+
+static bool topology_takes(const prn_cpu_mask *left, const prn_cpu_mask *among, const topology_traits *traits, int rank,
+                           int cpu)
+{
+    return prn_cpu_mask_has(left, cpu) && (!among || prn_cpu_mask_has(among, cpu)) && traits[cpu].rank == rank;
+}
+
+/* Moves the processors of `left` that are in `among` and have this rank to `order`: faster cores first, then by
+ * number. */
+static int topology_take(int *order, prn_cpu_mask *left, const prn_cpu_mask *among, const topology_traits *traits,
                          int rank)
 {
-    int count = 0;
-    for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
-        if (!prn_cpu_mask_has(left, cpu) || (among && !prn_cpu_mask_has(among, cpu)) || ranks[cpu] != rank) continue;
-        prn_cpu_mask_remove(left, cpu);
-        order[count++] = cpu;
-    }
+    int count = 0, most;
+    do {
+        most = -1;
+        for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++)
+            if (topology_takes(left, among, traits, rank, cpu) && traits[cpu].capacity > most)
+                most = traits[cpu].capacity;
+        for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
+            if (!topology_takes(left, among, traits, rank, cpu) || traits[cpu].capacity != most) continue;
+            prn_cpu_mask_remove(left, cpu);
+            order[count++] = cpu;
+        }
+    } while (most >= 0);
     return count;
 }
 
 void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder)
 {
-    unsigned char ranks[PRN_MAX_CPUS] = {0};
+    topology_traits traits[PRN_MAX_CPUS] = {{0}};
     prn_cpu_mask left = *mask, nodes, members;
     char path[PATH_MAX];
     int done = 0, most = 0;
     for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
         if (!prn_cpu_mask_has(mask, cpu)) continue;
         int rank = rank_in_core(mask, cpu, folder);
-        ranks[cpu] = (unsigned char)(rank < UCHAR_MAX ? rank : UCHAR_MAX);
-        if (ranks[cpu] > most) most = ranks[cpu];
+        traits[cpu].rank = (unsigned short)(rank < USHRT_MAX ? rank : USHRT_MAX);
+        traits[cpu].capacity = (unsigned short)read_capacity(cpu, folder);
+        if (traits[cpu].rank > most) most = traits[cpu].rank;
     }
     snprintf(path, sizeof path, "%s/node/online", folder);
     bool known = topology_read_list(&nodes, path);
@@ -83,8 +111,8 @@ void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder
         for (int node = 0; known && node < PRN_NUMA_MOST; node++) {
             if (!prn_cpu_mask_has(&nodes, node)) continue;
             snprintf(path, sizeof path, "%s/node/node%d/cpulist", folder, node);
-            if (topology_read_list(&members, path)) done += topology_take(order + done, &left, &members, ranks, rank);
+            if (topology_read_list(&members, path)) done += topology_take(order + done, &left, &members, traits, rank);
         }
-        done += topology_take(order + done, &left, NULL, ranks, rank); /* processors without a node */
+        done += topology_take(order + done, &left, NULL, traits, rank); /* processors without a node */
     }
 }

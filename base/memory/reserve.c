@@ -144,8 +144,7 @@ void prn_reserve_empty(prn_reserve *reserve)
 
 void prn_reserve_drop(const prn_reserve *reserve, const void *from, size_t bytes)
 {
-    const size_t page = reserve_page_bytes(),
-                 offset = (size_t)((const char *)from - (const char *)reserve->data);
+    const size_t page = reserve_page_bytes(), offset = (size_t)((const char *)from - (const char *)reserve->data);
     const size_t begin = (offset + page - 1) & ~(page - 1), end = (offset + bytes) & ~(page - 1);
     if (reserve->filled && begin < end) (void)madvise((char *)reserve->data + begin, end - begin, MADV_DONTNEED);
 }

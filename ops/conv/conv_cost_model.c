@@ -245,7 +245,11 @@ double prn_conv_first_layer_cycles(const prony_context *context, const prn_conv 
     const double rate = image                     ? (lanes == 16 ? product_rate : narrow_image_rate)
                         : prn_conv_is_small(conv) ? product_rate
                                                   : few_channels_rate;
-    return (double)conv->batch * (products / (double)lanes * rate + (many_taps ? 0.0 : short_sum_start));
+    const double reordered =
+        image || conv->x->layout == PRN_PLAIN
+            ? 0.0
+            : reorder_start + near_reorder * (double)(conv->batch * conv->in_channels * conv->in_spatial);
+    return (double)conv->batch * (products / (double)lanes * rate + (many_taps ? 0.0 : short_sum_start)) + reordered;
 }
 
 /* ---- row-vectorised direct ---- */

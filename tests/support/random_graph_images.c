@@ -143,7 +143,7 @@ static void make_map(rg_maker *k)
     if (x < 0) return;
     int map = conv(k, x, 1, true);
     if (rg_chance(k, 40)) map = activation(k, map);
-    k->visible_count--; /* dies with the sum, mostly */
+    k->visible_count--;                               /* dies with the sum, mostly */
     const int64_t filters = channels[rg_below(k, 5)]; /* drawn first: compilers evaluate arguments in either order */
     int wide = conv(k, rg_chance(k, 50) ? map : x, filters, true), in[3] = {map, wide, -1};
     size_t count = 2;

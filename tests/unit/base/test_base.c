@@ -7,6 +7,7 @@
 #include "base/os/cgroup.h"
 #include "base/os/cpu_mask.h"
 #include "base/os/file.h"
+#include "base/cpu/arm_core.h"
 #include "base/cpu/isa.h"
 #include "base/cpu/machine.h"
 #include "base/shape.h"
@@ -255,6 +256,29 @@ static void lines_of_any_length_are_read(void **state)
 
 /* ---- machine */
 
+/* As Linux prints it on a server, on a board with two kinds of cores, and on a processor that is not in the table. */
+static void arm_cores_have_names(void **state)
+{
+    (void)state;
+    char name[64];
+    write_text("one", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 1\n"
+                      "CPU implementer\t: 0x41\nCPU part\t: 0xd0c\n");
+    assert_true(prn_arm_core_read(name, sizeof name, in_folder("one")));
+    assert_string_equal(name, "Neoverse-N1");
+    write_text("two", "CPU implementer\t: 0x41\nCPU part\t: 0xd05\nCPU implementer\t: 0x41\nCPU part\t: 0xd05\n"
+                      "CPU implementer\t: 0x41\nCPU part\t: 0xd0b\n");
+    assert_true(prn_arm_core_read(name, sizeof name, in_folder("two")));
+    assert_string_equal(name, "2 x Cortex-A55 + 1 x Cortex-A76");
+    assert_true(prn_arm_core_read(name, 8, in_folder("two")));
+    assert_string_equal(name, "2 x Cor");
+    write_text("new", "CPU implementer\t: 0x41\nCPU part\t: 0xfff\n");
+    assert_true(prn_arm_core_read(name, sizeof name, in_folder("new")));
+    assert_string_equal(name, "0x41:0xfff");
+    write_text("x86", "model name\t: a processor\n");
+    assert_false(prn_arm_core_read(name, sizeof name, in_folder("x86")));
+    assert_false(prn_arm_core_read(name, sizeof name, in_folder("absent")));
+}
+
 static void core_lists_are_parsed(void **state)
 {
     (void)state;
@@ -479,6 +503,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(links_are_written_through, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(maps_refuse_what_is_no_file, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(lines_of_any_length_are_read, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(arm_cores_have_names, make_folder, remove_folder),
         cmocka_unit_test(core_lists_are_parsed),
         cmocka_unit_test_setup_teardown(quotas_of_all_ancestors_count, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(memory_of_all_ancestors_counts, make_folder, remove_folder),

@@ -99,6 +99,24 @@ static void cores_come_first_node_by_node_and_siblings_last(void **state)
     assert_order("0,9", (const int[]){0, 9}, 2);
 }
 
+/* A board with two kinds of cores: four slow ones, then two fast ones and the fastest. */
+static void faster_cores_come_first(void **state)
+{
+    (void)state;
+    static const int capacity[] = {250, 250, 250, 250, 900, 900, 1024};
+    char name[64], text[16];
+    for (int cpu = 0; cpu < 7; cpu++) {
+        snprintf(name, sizeof name, "cpu/cpu%d/topology/core_cpus_list", cpu);
+        snprintf(text, sizeof text, "%d\n", cpu);
+        write_text(name, text);
+        snprintf(name, sizeof name, "cpu/cpu%d/cpu_capacity", cpu);
+        snprintf(text, sizeof text, "%d\n", capacity[cpu]);
+        write_text(name, text);
+    }
+    assert_order("0-6", (const int[]){6, 4, 5, 0, 1, 2, 3}, 7);
+    assert_order("1,2,5", (const int[]){5, 1, 2}, 3);
+}
+
 static void without_a_topology_numbers_decide(void **state)
 {
     (void)state;
@@ -319,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(cores_come_first_node_by_node_and_siblings_last, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(faster_cores_come_first, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(without_a_topology_numbers_decide, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(cpusets_of_all_ancestors_count, make_folder, remove_folder),
         cmocka_unit_test(what_may_not_be_used_is_left_out_and_said),
