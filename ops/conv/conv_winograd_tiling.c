@@ -1,4 +1,4 @@
-/* How tiles of a kind are cut into batches and tasks (conv_cost_model.c chooses the kind). Invariant: nothing but the
+/* Cuts tiles of a kind into batches and tasks (conv_cost_model.c chooses the kind). Invariant: nothing but the
  * problem and the kind of processor (its vectors) decides. */
 #include "ops/conv/conv_winograd_tiling.h"
 

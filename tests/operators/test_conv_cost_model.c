@@ -86,7 +86,7 @@ static void layers_of_known_networks_keep_their_kernels(void **state)
     }
 }
 
-/* What the plan takes predicts the fewest cycles of all that can, and twice the images take twice as long, but for starts
+/* The chosen kernel predicts the fewest cycles of all that can run the layer, and twice the images take twice as long, but for starts
  * and weights. */
 static void the_choice_has_the_fewest_cycles(void **state)
 {
