@@ -56,6 +56,7 @@ typedef struct prn_candidate {
 struct prony_generator {
     prony_session *session;
     const prn_graph *graph;
+    const prn_graph *bound; /* that the last run was bound of: `graph`, or one derived from it */
     const char *file;
     prn_bump pool;
     prony_cache_kind kind;

@@ -353,6 +353,8 @@ prony_status prn_generator_run(prony_generator *generator, int64_t columns, pron
     prn_spare_blocks *former = prn_spare_blocks_enter(&generator->spare);
     const prony_status status = feed_run(generator, columns, error);
     (void)prn_spare_blocks_enter(former);
+    generator->bound = generator->session->graph;
+    generator->session->graph = generator->graph; /* runs of the session between the generator's are the caller's */
     return status;
 }
 

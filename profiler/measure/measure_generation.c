@@ -239,16 +239,26 @@ static prony_status generation_prefill_flops(generation_run *r, uint64_t *out, p
     return status;
 }
 
+/* Profiles the generator's last run: of the graph that it was bound of. */
+static prony_status generation_profile(prony_report **out, const prony_generator *g,
+                                       const prony_profile_options *profile, prony_error *error)
+{
+    g->session->graph = g->bound;
+    const prony_status status = prony_session_profile(out, g->session, profile, error);
+    g->session->graph = g->graph;
+    return status;
+}
+
 static prony_status generation_reports(generation_run *r, prony_report **decode, prony_report **prefill,
                                        const prn_load_state *before, prony_error *error)
 {
     prony_profile_options own = PRONY_PROFILE_OPTIONS_INIT;
     own.max_seconds = DEFAULT_REPORT_SECONDS;
     const prony_profile_options *profile = r->options.profile ? r->options.profile : &own;
-    PRN_TRY(prony_session_profile(decode, r->g->session, profile, error));
+    PRN_TRY(generation_profile(decode, r->g, profile, error));
     PRN_TRY(generation_figures(r, *decode, error));
     PRN_TRY(generation_prefill_flops(r, &(*decode)->generation.prefill_flops, error));
-    if (prefill) PRN_TRY(prony_session_profile(prefill, r->g->session, profile, error));
+    if (prefill) PRN_TRY(generation_profile(prefill, r->g, profile, error));
     prn_load_state after;
     prn_load_state_read(&after, prn_session_mask(r->g->session));
     prn_disturbance_between(&(*decode)->disturbance, before, &after);

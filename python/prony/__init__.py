@@ -11,7 +11,7 @@
     outputs = session.run({"x": x})     # numpy arrays in and out, without copies
 
 Measuring: profile, inspect, bench, scale (threads), evaluate (accuracy), count_params, estimate_ops, trace_io_sizes, machine.
-Precision: quantize, profile(accuracy=True). Judging: compare, check, recommend. Reading back: load_report, load_study.
+Precision: quantize, quantize_weights, profile(accuracy=True). Judging: compare, check, recommend. Reading back: load_report, load_study.
 Running: Model, Session, Registry (operators in Python). Serving: Batcher, Session.run_async, Session.monitor.
 Elsewhere: prony.onnxruntime (drop-in for ONNX Runtime's Python API), prony.backend (ONNX's backend API), prony.torch.profile
 (a PyTorch module). Errors are prony.Error and its classes. docs/guides/python.md is the guide.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .judge import Advice, Check, Comparison, check, compare, evaluate, machine, recommend
     from .operators import Node, Registry, TensorInfo, builtin_operators
     from .profiling import Bench, bench, count_params, count_presets, estimate_ops, inspect, profile, trace_io_sizes
-    from .quantization import Quantized, quantize
+    from .quantization import Quantized, quantize, quantize_weights
     from .report import Report, load_report
     from .serving import Batcher, Monitor
     from .study import Study, load_study, scale
@@ -51,7 +51,7 @@ _LATER = {
     "judge": ("Advice", "Check", "Comparison", "check", "compare", "evaluate", "machine", "recommend"),
     "operators": ("Node", "Registry", "TensorInfo", "builtin_operators"),
     "profiling": ("Bench", "bench", "count_params", "count_presets", "estimate_ops", "inspect", "profile", "trace_io_sizes"),
-    "quantization": ("Quantized", "quantize"),
+    "quantization": ("Quantized", "quantize", "quantize_weights"),
     "report": ("Report", "load_report"),
     "serving": ("Batcher", "Monitor"),
     "study": ("Study", "load_study", "scale"),
@@ -62,8 +62,8 @@ __all__ = ["Advice", "Batcher", "Bench", "Busy", "Cancelled", "Check", "ClosedEr
            "NeedsDimension", "Node", "OutOfMemory", "OutOfRange", "PackageMissing", "Quantized", "Registry", "Report", "Rows", "Session",
            "ShapeMismatch", "Study", "TensorInfo", "ThresholdMissed", "Unsupported", "ValueInfo", "VersionError", "__version__", "bench",
            "build", "builtin_operators", "check", "compare", "count_params", "count_presets", "errors", "estimate_ops", "evaluate",
-           "inspect", "load_report", "load_study", "machine", "memory_in_use", "profile", "quantize", "recommend", "scale",
-           "set_memory_limit", "trace_io_sizes"]
+           "inspect", "load_report", "load_study", "machine", "memory_in_use", "profile", "quantize", "quantize_weights", "recommend",
+           "scale", "set_memory_limit", "trace_io_sizes"]
 
 
 def build() -> dict[str, str]:

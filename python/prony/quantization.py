@@ -1,4 +1,4 @@
-"""Quantization of float models to 8 bits."""
+"""Quantization of float models: to 8 bits, and of weights alone to 4 or 8 bits."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from .session import Model, ModelSource, open_model
 if TYPE_CHECKING:
     from .operators import Registry
 
-__all__ = ["Quantized", "quantize"]
+__all__ = ["Quantized", "quantize", "quantize_weights"]
 
 
 class Quantized(Model):
     """A quantized model, which sessions take as any other.
 
     layers: rows of the layers that can be quantized: name, op, quantized (False: it stays in float), error. The error is the change
-    of the outputs if only this layer is quantized, as a fraction of their range (nan: not measured)."""
+    of the outputs if only this layer is quantized, as a fraction of their range (nan: not measured). Of quantize_weights, it is the
+    change of the layer's weights, root mean square over root mean square."""
 
     layers: list[dict[str, Any]]
 
@@ -56,6 +57,28 @@ def quantize(model: ModelSource, path: Optional[PathLike] = None, *, calibrate: 
         with tempfile.TemporaryDirectory() as folder:
             file = os.path.join(folder, "quantized.onnx")
             layers = _prony.quantize(shared, data, file, given, session_dict(options))
+            made = Quantized(file, operators=operators, copy=True)
+    made.layers = layers
+    return made
+
+
+def quantize_weights(model: ModelSource, path: Optional[PathLike] = None, *, bits: int = 4, block: int = 32, zero_points: bool = False,
+                     search_scales: bool = False, operators: Optional["Registry"] = None) -> Quantized:
+    """Makes a model with weights of 4 or 8 bits (docs/guides/quantize.md): MatMul and Gemm become MatMulNBits of com.microsoft, and
+    activations stay as they are. `path`: file to write; None: the model is only loaded.
+
+    block: weights of an output channel that share a scale, a power of two from 16 to 256. zero_points: a zero point for each block.
+    search_scales: scales with the least squared error; else the largest weight decides.
+    """
+    shared = open_model(model, operators)
+    given = dict(bits=bits, block=block, zero_points=zero_points, search_scales=search_scales)
+    if path is not None:
+        layers = _prony.quantize_weights(shared, os.fspath(path), given)
+        made = Quantized(path, operators=operators)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "quantized.onnx")
+            layers = _prony.quantize_weights(shared, file, given)
             made = Quantized(file, operators=operators, copy=True)
     made.layers = layers
     return made

@@ -89,6 +89,35 @@ end:
     return list;
 }
 
+/* (model, path, options): weights in blocks of 4 or 8 bits. */
+static PyObject *py_precision_quantize_weights(PyObject *module, PyObject *args)
+{
+    PyObject *object, *path, *dict, *list = NULL;
+    prony_error error = PYP_ERROR_INIT;
+    prony_weights_options options = PRONY_WEIGHTS_OPTIONS_INIT;
+    prony_model *made = NULL;
+    int64_t bits = 0;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O&O!", pyp_model_type, &object, PyUnicode_FSConverter, &path, &PyDict_Type, &dict))
+        return NULL;
+    pyp_model *model = (pyp_model *)object;
+    if (pyp_check_process() == 0 && pyp_get_int(dict, "bits", &bits) == 0 &&
+        pyp_get_int(dict, "block", &options.block) == 0 &&
+        pyp_get_bool(dict, "zero_points", &options.zero_points) == 0 &&
+        pyp_get_bool(dict, "search_scales", &options.search_scales) == 0) {
+        const char *file = PyBytes_AsString(path);
+        prony_status status;
+        options.bits = bits < 0 || bits > 64 ? -1 : (int)bits;
+        Py_BEGIN_ALLOW_THREADS status = prony_model_quantize_weights(&made, model->model, &options, &error);
+        if (status == PRONY_OK) status = prony_model_save(made, file, prony_model_is_external(model->model), &error);
+        Py_END_ALLOW_THREADS if (status != PRONY_OK) pyp_fail(&error, model->registry);
+        else list = py_precision_rows_of(made);
+    }
+    prony_model_release(made);
+    Py_DECREF(path);
+    return list;
+}
+
 /* ---- accuracy ---- */
 
 typedef struct given {
@@ -168,6 +197,8 @@ static PyObject *accuracy(PyObject *module, PyObject *args)
 }
 
 PyMethodDef pyp_precision_functions[] = {
+    METHOD("quantize_weights", py_precision_quantize_weights, METH_VARARGS,
+           "(model, path, options): writes a model with weights in blocks, and returns the rows of its layers."),
     METHOD("quantize", py_precision_quantize, METH_VARARGS,
            "quantize(model, data, path, options, session_options)\n--\n\nWrites the quantized model; returns rows of "
            "its layers."),

@@ -33,6 +33,24 @@ def test_quantize_without_data(digits):
     assert {row["op"]: row["quantized"] for row in made.layers} == {"Conv": False, "Gemm": True}
 
 
+def test_quantize_weights(digits, tmp_path):
+    path = tmp_path / "weights.onnx"
+    errors = []
+    for options in (dict(bits=8), dict(search_scales=True, zero_points=True), dict(search_scales=True), {}):
+        made = prony.quantize_weights(digits, path, **options)
+        assert [row["op"] for row in made.layers] == ["Gemm"] and made.layers[0]["quantized"]
+        assert path.read_bytes().count(b"MatMulNBits") == 1
+        errors.append(made.layers[0]["error"])
+    assert errors == sorted(errors) and 0 < errors[0] < 0.02 < errors[-1] < 0.2
+    made = prony.quantize_weights(digits, block=64)  # in memory
+    image = np.zeros((1, 1, 8, 8), np.float32)
+    output, = prony.Session(made).run({"image": image}).values()
+    assert output.shape == (1, 10)
+    for options, text in ((dict(bits=5), "bits 5: wanted 4 or 8"), (dict(block=24), "block 24: wanted a power of two")):
+        with pytest.raises(prony.InvalidArgument, match=text):
+            prony.quantize_weights(digits, **options)
+
+
 def test_what_cannot_be_quantized(digits, samples, tmp_path):
     with pytest.raises(prony.InvalidArgument, match="minmax, percentile or entropy"):
         prony.quantize(digits, calibrate={"image": samples}, method="best")
