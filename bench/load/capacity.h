@@ -39,6 +39,7 @@ typedef struct capacity {
     bool combines; /* the model's requests can be combined */
     double percentile;
     int64_t dispatch_ns;
+    double other_cpus; /* processors that other processes used while it measured; -1: not known */
     capacity_cell *cells;
     size_t cell_count;
     capacity_row rows[CAPACITY_ROWS];

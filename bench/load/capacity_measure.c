@@ -2,10 +2,12 @@
  * counts. Sessions run side by side, so that they disturb one another as they will. */
 #include "bench/load/capacity.h"
 #include "bench/process/interrupt.h"
+#include "prony_machine.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 enum { FEWEST_RUNS = 8, LONE_REQUESTS = 60, PAUSE_NS = 1000000 };
@@ -163,11 +165,24 @@ static void plan_cells(capacity *c)
     }
 }
 
+/* Processor time of this process, and of all, so far. */
+static void read_processor_times(int64_t *own_ns, prony_machine_state *state)
+{
+    struct rusage usage = {0};
+    getrusage(RUSAGE_SELF, &usage);
+    prony_machine_state_read(state);
+    *own_ns = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * INT64_C(1000000000) +
+              (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * INT64_C(1000);
+}
+
 int capacity_measure(capacity *c)
 {
+    prony_machine_state before, after;
+    int64_t own_before, own_after;
     c->cells = calloc(CAPACITY_CELLS, sizeof *c->cells);
     if (!c->cells) return fail(c->o, "out of memory");
     plan_cells(c);
+    read_processor_times(&own_before, &before);
     int64_t time_ns = (int64_t)(c->o->measuring.seconds * 1e9 / (double)c->cell_count);
     int code = measure_dispatch(c);
     for (size_t i = 0; code == EXIT_DONE && i < c->cell_count; i++) {
@@ -178,5 +193,9 @@ int capacity_measure(capacity *c)
         code = measure_cell(c, &c->cells[i], time_ns);
     }
     clear_progress();
+    read_processor_times(&own_after, &after);
+    double wall_ns = (double)(after.time_ns - before.time_ns);
+    double others_ns = (double)(after.busy_ns - before.busy_ns) - (double)(own_after - own_before);
+    c->other_cpus = before.total_ns == 0 || wall_ns <= 0 ? -1 : others_ns > 0 ? others_ns / wall_ns : 0;
     return code;
 }

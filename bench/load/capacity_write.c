@@ -74,6 +74,8 @@ static void print_cells(const capacity *c)
                (long long)cell->batch, milliseconds(cell->median_ns), milliseconds(cell->p99_ns));
     }
     printf("a lone request starts %.0f us after its arrival\n", (double)c->dispatch_ns / 1e3);
+    if (c->other_cpus > 0.1)
+        printf("WARNING: other processes used %.1f processors meanwhile: the times are too long\n", c->other_cpus);
     if (!c->combines) puts("requests of this model cannot be combined: every run takes one");
 }
 
@@ -122,7 +124,12 @@ static void put_document(FILE *to, const capacity *c)
         fputs(i ? ",\n    " : "\n    ", to);
         put_row(to, c, &c->rows[i]);
     }
-    fprintf(to, "\n  ],\n  \"dispatch_ns\": %lld,\n  \"measured\": [", (long long)c->dispatch_ns);
+    fprintf(to, "\n  ],\n  \"dispatch_ns\": %lld,\n  \"other_cpus\": ", (long long)c->dispatch_ns);
+    if (c->other_cpus >= 0)
+        fprintf(to, "%.9g", c->other_cpus);
+    else
+        fputs("null", to);
+    fputs(",\n  \"measured\": [", to);
     for (size_t i = 0; i < c->cell_count; i++) {
         const capacity_cell *cell = &c->cells[i];
         fprintf(to,

@@ -3,6 +3,7 @@
 #include "base/os/file.h"
 #include "profiler/documents/document.h"
 #include "profiler/exporters/export_out.h"
+#include "profiler/exporters/document_capacity.h"
 #include "profiler/exporters/html_page.h"
 #include "prony_judge.h"
 
@@ -236,6 +237,8 @@ static prony_status document_html(prn_document *d, const char *json, size_t size
     for (int t = 0; t < PRN_DOCUMENT_TABLES && d->schema->tables[t].name; t++) {
         prn_document_rows rows;
         if (!prn_document_rows_of(d, &d->schema->tables[t], &rows)) return prn_no_memory(d->reader.error);
+        if (rows.count && t == 0 && strcmp(d->schema->schema, "prony.capacity/1") == 0)
+            prn_document_capacity_chart(d, &rows, out);
         if (rows.count) html_table(d, &d->schema->tables[t], &rows, out);
     }
     prn_out_text(out, "</section>\n</main>\n<script type=\"application/json\" id=\"data\">");

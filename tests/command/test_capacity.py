@@ -66,6 +66,8 @@ class Capacity(CommandTest):
         self.assertIn("keeps p99 within 2000 ms at 20 requests/s", out)
         page = self.read(self.path("c.html")).decode()
         self.assertIn("largest rate", page)
+        self.assertEqual(page.count("<circle"), page.count(" processors: "))
+        self.assertIn("wanted 20/s", page)
         self.assertIn("headroom", self.read(self.path("c.csv")).decode().split("\r\n")[0])
 
 
