@@ -17,7 +17,7 @@ typedef struct capacity_cell {
     int64_t median_ns, p99_ns;
 } capacity_cell;
 
-/* The best configuration of a machine with this many processors. */
+/* The best configuration of a machine with this many processors: never worse than that of a smaller one. */
 typedef struct capacity_row {
     int cores, sessions, threads; /* of the configuration: it may leave processors idle */
     int64_t max_batch;

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-enum { HALVINGS = 9, COARSE = 12000, FINE = 60000, GIVE_UP = 20000 };
+enum { HALVINGS = 9, COARSE = 12000, FINE = 60000, GIVE_UP = 20000, CONFIRMATIONS = 40 };
+#define CONFIRM_STEP 0.95
+#define JUST_BELOW 0.999
 
 /* The cell for this many sessions: the nearest measured number that is not below, or the largest. */
 static const capacity_cell *find_cell(const capacity *c, int threads, int sessions, int64_t batch)
@@ -80,6 +82,19 @@ static bool was_measured(const capacity *c, int threads, int64_t max_batch)
     return true;
 }
 
+/* Longer simulations than those of the search: the rate falls until one keeps the bound. */
+static prony_status confirm_largest(const capacity *c, capacity_row *row, prony_error *error)
+{
+    prony_batch_forecast f;
+    for (int i = 0; i < CONFIRMATIONS && row->largest_rate > 0; i++) {
+        prony_status status = simulate(c, row, row->largest_rate, FINE, &f, error);
+        if (status != PRONY_OK || keeps_bound(c, &f)) return status;
+        row->largest_rate *= CONFIRM_STEP;
+    }
+    row->largest_rate = 0;
+    return PRONY_OK;
+}
+
 /* The best configuration for `cores` processors, among those that use all of them but for a rest. */
 static prony_status fill_row(capacity *c, int cores, capacity_row *best, prony_error *error)
 {
@@ -99,8 +114,18 @@ static prony_status fill_row(capacity *c, int cores, capacity_row *best, prony_e
             if (row.largest_rate > best->largest_rate * 1.02 || !best->sessions) *best = row;
         }
     }
-    prony_status status = simulate(c, best, c->o->load.rate, FINE, &best->at_rate, error);
+    prony_status status = confirm_largest(c, best, error);
+    const capacity_row *before = c->row_count ? &c->rows[c->row_count - 1] : NULL;
+    if (status == PRONY_OK && before && before->largest_rate > best->largest_rate) { /* one more processor idles */
+        *best = *before;
+        best->cores = cores;
+        best->beyond = cores > c->machine_cores;
+        return PRONY_OK;
+    }
+    if (status == PRONY_OK) status = simulate(c, best, c->o->load.rate, FINE, &best->at_rate, error);
     best->keeps = status == PRONY_OK && keeps_bound(c, &best->at_rate);
+    if (best->keeps && best->largest_rate < c->o->load.rate) best->largest_rate = c->o->load.rate;
+    if (!best->keeps && best->largest_rate >= c->o->load.rate) best->largest_rate = c->o->load.rate * JUST_BELOW;
     return status;
 }
 

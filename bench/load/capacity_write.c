@@ -44,8 +44,9 @@ static void print_answer(const capacity *c)
 
 static void capacity_print_rows(const capacity *c)
 {
-    printf("\n  cores  sessions  threads  max batch  largest rate  headroom  p%-4g at the rate  busy\n",
-           c->percentile * 100);
+    char title[32];
+    snprintf(title, sizeof title, "p%g at the rate", c->percentile * 100);
+    printf("\n  cores  sessions  threads  max batch  largest rate  headroom  %17s  busy\n", title);
     for (size_t i = 0; i < c->row_count; i++) {
         const capacity_row *row = &c->rows[i];
         printf("%c %5d  %8d  %7d  %9lld  %10.5g/s", (int)i == c->answer ? '*' : ' ', row->cores, row->sessions,

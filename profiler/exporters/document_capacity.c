@@ -10,7 +10,7 @@ enum {
     CHART_LEFT = 80,
     CHART_BOTTOM = 36,
     CHART_TOP = 12,
-    CHART_RIGHT = 90,
+    CHART_RIGHT = 150,
     TICKS = 4
 };
 

@@ -44,6 +44,8 @@ class Capacity(CommandTest):
             self.assertGreaterEqual(len(cell["samples_ns"]), 8)
             self.assertIn(cell["median_ns"], cell["samples_ns"])
         self.assertIsNotNone(document["doubling"])
+        rates = [row["largest_rate"] for row in rows]
+        self.assertEqual(rates, sorted(rates))
 
     def test_a_bound_that_nothing_keeps_is_a_verdict(self):
         document = self.capacity(self.digits, "--rate", 1000, "--latency-bound", "1us", "--processors", 2, wanted=VERDICT)
