@@ -397,7 +397,7 @@ static const prn_document_schema schemas[] = {
        "Processors and the largest rate that keeps the bound",
        "frontier",
        NULL,
-       {{"processors", "cores", PRN_CELL_NUMBER},
+       {{"cores", "cores", PRN_CELL_NUMBER},
         {"sessions", "sessions", PRN_CELL_NUMBER},
         {"threads", "intra_op_threads", PRN_CELL_NUMBER},
         {"batch", "max_batch", PRN_CELL_NUMBER},

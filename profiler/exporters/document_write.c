@@ -171,7 +171,8 @@ static prony_status document_markdown(prn_document *d, prn_out *out)
 /* ---- HTML: a page that needs no network and runs no script, with the JSON inside ---- */
 
 #define STYLE                                                                                                          \
-    "td.n,th.n{text-align:right!important;font-variant-numeric:tabular-nums}table{width:100%;table-layout:auto}\n"     \
+    "td.n,th.n{text-align:right!important;overflow-wrap:normal;font-variant-numeric:tabular-nums}table{width:100%;"    \
+    "table-layout:auto}\n"                                                                                             \
     "th,td{white-space:normal;max-width:none;overflow-wrap:anywhere}th{text-align:left;padding:.2rem .5rem}\n"         \
     ".scroller{height:auto;max-height:520px}\n"
 
