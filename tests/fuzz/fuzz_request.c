@@ -15,8 +15,7 @@ static const char *const seeds[] = {
     "\"name\":\"b\","
     "\"datatype\":\"INT64\",\"shape\":[1],\"data\":[3]}],\"outputs\":[{\"name\":\"y\"}]}",
     "\1{\"inputs\":[{\"name\":\"a\",\"datatype\":\"BYTES\",\"shape\":[2],\"data\":[\"x\",\"\\ud83d\\ude00\"]}]}",
-    "\2{\"inputs\":[{\"name\":\"a\",\"datatype\":\"INT4\",\"shape\":[3],\"data\":[1,-8,7]}],\"parameters\":{\"binary_"
-    "data_output\":true}}",
+    "\2{\"inputs\":[{\"name\":\"a\",\"datatype\":\"INT4\",\"shape\":[3],\"data\":[1,-8,7]}]}",
     "\3{\"inputs\":[{\"name\":\"a\",\"datatype\":\"FP16\",\"shape\":[1],\"data\":[65504]}]}",
     "\4{\"inputs\":[{\"name\":\"a\",\"datatype\":\"BOOL\",\"shape\":[2],\"parameters\":{\"binary_data_size\":2}}]}\1",
 };
