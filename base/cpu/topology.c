@@ -66,35 +66,40 @@ static int read_capacity(int cpu, const char *folder)
     return prn_text_read_int(path, &capacity) && capacity > 0 && capacity <= USHRT_MAX ? (int)capacity : 0;
 }
 
-static bool topology_takes(const prn_cpu_mask *left, const prn_cpu_mask *among, const topology_traits *traits, int rank,
-                           int cpu)
+enum { MOST_KINDS = 8 }; /* of cores of one machine; further ones count as the slowest */
+
+/* Inserts a capacity into the list of those that there are, largest first. */
+static void add_kind(unsigned short kinds[MOST_KINDS], int *count, unsigned short capacity)
 {
-    return prn_cpu_mask_has(left, cpu) && (!among || prn_cpu_mask_has(among, cpu)) && traits[cpu].rank == rank;
+    int at = 0;
+    while (at < *count && kinds[at] > capacity) at++;
+    if (at == MOST_KINDS || (at < *count && kinds[at] == capacity)) return;
+    for (int i = *count < MOST_KINDS ? *count : MOST_KINDS - 1; i > at; i--) kinds[i] = kinds[i - 1];
+    kinds[at] = capacity;
+    if (*count < MOST_KINDS) ++*count;
 }
 
-/* Moves the processors of `left` that are in `among` and have this rank to `order`: faster cores first, then by
+/* Moves the processors of `left` that are in `among`, have this rank and at least this capacity to `order`, by
  * number. */
 static int topology_take(int *order, prn_cpu_mask *left, const prn_cpu_mask *among, const topology_traits *traits,
-                         int rank)
+                         int rank, int capacity)
 {
-    int count = 0, most;
-    do {
-        most = -1;
-        for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++)
-            if (topology_takes(left, among, traits, rank, cpu) && traits[cpu].capacity > most)
-                most = traits[cpu].capacity;
-        for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
-            if (!topology_takes(left, among, traits, rank, cpu) || traits[cpu].capacity != most) continue;
-            prn_cpu_mask_remove(left, cpu);
-            order[count++] = cpu;
-        }
-    } while (most >= 0);
+    int count = 0;
+    for (int cpu = 0; cpu < PRN_MAX_CPUS; cpu++) {
+        if (!prn_cpu_mask_has(left, cpu) || (among && !prn_cpu_mask_has(among, cpu)) || traits[cpu].rank != rank ||
+            traits[cpu].capacity < capacity)
+            continue;
+        prn_cpu_mask_remove(left, cpu);
+        order[count++] = cpu;
+    }
     return count;
 }
 
 void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder)
 {
     topology_traits traits[PRN_MAX_CPUS] = {{0}};
+    unsigned short kinds[MOST_KINDS];
+    int kind_count = 0;
     prn_cpu_mask left = *mask, nodes, members;
     char path[PATH_MAX];
     int done = 0, most = 0;
@@ -103,6 +108,7 @@ void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder
         int rank = rank_in_core(mask, cpu, folder);
         traits[cpu].rank = (unsigned short)(rank < USHRT_MAX ? rank : USHRT_MAX);
         traits[cpu].capacity = (unsigned short)read_capacity(cpu, folder);
+        add_kind(kinds, &kind_count, traits[cpu].capacity);
         if (traits[cpu].rank > most) most = traits[cpu].rank;
     }
     snprintf(path, sizeof path, "%s/node/online", folder);
@@ -111,8 +117,11 @@ void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder
         for (int node = 0; known && node < PRN_NUMA_MOST; node++) {
             if (!prn_cpu_mask_has(&nodes, node)) continue;
             snprintf(path, sizeof path, "%s/node/node%d/cpulist", folder, node);
-            if (topology_read_list(&members, path)) done += topology_take(order + done, &left, &members, traits, rank);
+            if (!topology_read_list(&members, path)) continue;
+            for (int k = 0; k < kind_count; k++)
+                done += topology_take(order + done, &left, &members, traits, rank, k + 1 < kind_count ? kinds[k] : 0);
         }
-        done += topology_take(order + done, &left, NULL, traits, rank); /* processors without a node */
+        for (int k = 0; k < kind_count; k++) /* processors without a node */
+            done += topology_take(order + done, &left, NULL, traits, rank, k + 1 < kind_count ? kinds[k] : 0);
     }
 }
