@@ -166,6 +166,8 @@ class Page(command_case.CommandTest):
                 name, value = words.pop(0).split("=", 1)
                 environment[name] = value
             words = shortened(words[1:])
+            if words[:1] == ["versus"] and "--generate" in words:
+                continue  # a decoder needs ONNX Runtime itself: test_generate_command
             if words[:1] == ["versus"]:  # the replacement of ONNX Runtime computes one model
                 words[1:2] = [self.save("doubled.onnx", ob.doubled_relu()), "--dim", "rows=2"]
             for name in self.inputs(words):

@@ -139,6 +139,15 @@ class Documents(DocumentTest):
         document["peer"]["name"] = None
         self.assertEqual(self.faults(Schema("versus").problems(document)), 2)
 
+    def test_versus_generation(self):
+        library = os.environ.get("PRONY_ORT_LIB")
+        if not library:
+            self.skipTest("PRONY_ORT_LIB is not set: a decoder needs ONNX Runtime itself")
+        model = decoders.export(self.path("gpt2.onnx"), "gpt2")
+        document = self.document("versus_generation", DONE, "versus", model, "--generate", "prompt=4,new=3", "-x", "1", "-r", "1",
+                                 "--processes", "1", "--ignore-load", "--ort-lib", library)
+        self.assertEqual((document["prompt_tokens"], document["equal_ids"]), (4, 3))
+
     def test_generated(self):
         model = decoders.export(self.path("gpt2.onnx"), "gpt2")
         document = self.document("generated", DONE, "run", model, "--generate", "new=3", "--prompt-ids", "1,2;3")
