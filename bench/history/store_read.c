@@ -112,15 +112,17 @@ static bool read_run(sqlite3_stmt *const queries[3], row_lists *l, prony_history
 /* Reads within one transaction, so that all runs are of one moment. */
 int store_read(history_store *s, prony_history *to, const store_wanted *wanted)
 {
-    static const char *const sql[] = {
+    static const char runs_sql[] =
         "SELECT runs.id, command, time, models.name, sha256, machines.text, fingerprint, configurations.text, "
         "project_commit, label, prony, document, load, others_share FROM runs JOIN models ON models.id = runs.model "
         "JOIN machines ON machines.id = runs.machine JOIN configurations ON configurations.id = runs.configuration "
         "WHERE ?1 IS NULL OR models.name = ?1 OR (length(?1) >= 6 AND substr(sha256, 1, length(?1)) = ?1) "
-        "ORDER BY time, runs.id",
-        "SELECT key, value, low, high FROM run_values JOIN metrics ON metrics.id = metric WHERE run = ? ORDER BY "
-        "metric",
-        "SELECT name, op, time_ns FROM run_layers JOIN layers ON layers.id = layer WHERE run = ? ORDER BY position"};
+        "ORDER BY time, runs.id";
+    static const char values_sql[] = "SELECT key, value, low, high FROM run_values JOIN metrics ON metrics.id = metric "
+                                     "WHERE run = ? ORDER BY metric";
+    static const char layers_sql[] =
+        "SELECT name, op, time_ns FROM run_layers JOIN layers ON layers.id = layer WHERE run = ? ORDER BY position";
+    const char *const sql[] = {runs_sql, values_sql, layers_sql};
     sqlite3_stmt *queries[3] = {NULL};
     row_lists lists = {0};
     prony_error error = {0};
