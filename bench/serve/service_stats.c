@@ -122,10 +122,12 @@ void stats_add_run(service_stats *s, int64_t batch, int64_t run_ns, int64_t now_
 void stats_add_reload(service_stats *s, bool worked)
 {
     pthread_mutex_lock(&s->lock);
-    if (worked)
+    if (worked) {
         s->reloads++;
-    else
+        s->operator_count = 0; /* another model's operators follow */
+    } else {
         s->reload_failures++;
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -147,7 +149,7 @@ void stats_add_sample(service_stats *s, const prony_sample *sample)
     size_t hint = 0;
     for (size_t i = 0; i < sample->operator_count; i++) total += (double)sample->operators[i].time_ns;
     pthread_mutex_lock(&s->lock);
-    double weight = s->sampled ? SAMPLE_WEIGHT : 1;
+    double weight = s->operator_count ? SAMPLE_WEIGHT : 1;
     for (size_t i = 0; i < s->operator_count; i++) {
         s->operators[i].share *= 1 - weight;
         s->operators[i].time_ns *= 1 - weight;
