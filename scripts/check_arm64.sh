@@ -1,11 +1,12 @@
 #!/bin/bash
-# AArch64 without its hardware: check_arm64.sh [all|short]
+# AArch64 without its hardware: check_arm64.sh [all|short|package]
 #
 # Makes a Debian arm64 system by debootstrap in a temporary folder, builds crosswise into build-arm64, and tests under qemu-user:
 #
 #   all     unit and operator tests at the levels of the Cortex-A57 (neon) and of qemu's `max` (i8mm), some also at PRONY_MAX_ISA=scalar
 #           and dotprod, the conformance runner, the command's main tests, the Debian package (the default)
 #   short   the same bits as x86-64, inner loops, kernels at both levels, quick unit tests at `max`, the package: ten minutes on two cores
+#   package the cross build of the command and the package alone
 #
 # PRONY_ARM64_ROOT names a system of an earlier run, which is kept: KEEP=1 keeps the one that this run makes. Nothing is claimed of time:
 # emulation has none. Exit status 3: this machine cannot do it; one line says why.
@@ -85,13 +86,13 @@ package() {
     chroot "$root" prony version
     chroot "$root" prony profile /tmp/lenet5.onnx -r 10 --json /tmp/lenet5.json >/dev/null
     grep -q '"isa_used": *"\(neon\|dotprod\|i8mm\)"' "$root/tmp/lenet5.json" || { echo "the report names no level of AArch64" >&2; exit 1; }
-    ! chroot "$root" env PRONY_MAX_ISA=avx2 prony version 2>"$made_log" || { echo "PRONY_MAX_ISA=avx2 was not refused" >&2; exit 1; }
+    ! chroot "$root" env PRONY_MAX_ISA=avx2 prony ops 2>"$made_log" || { echo "PRONY_MAX_ISA=avx2 was not refused" >&2; exit 1; }
     grep -q 'scalar, neon, dotprod, i8mm' "$made_log" || { cat "$made_log" >&2; exit 1; }
     chroot "$root" dpkg --purge prony >/dev/null
 }
 
 main() {
-    [[ $mode =~ ^(all|short)$ ]] || { echo "usage: check_arm64.sh [all|short]" >&2; exit 2; }
+    [[ $mode =~ ^(all|short|package)$ ]] || { echo "usage: check_arm64.sh [all|short|package]" >&2; exit 2; }
     [ "$(id -u)" -eq 0 ] || cannot "it needs root"
     for command in debootstrap qemu-aarch64-static aarch64-linux-gnu-gcc; do
         command -v "$command" >/dev/null || cannot "$command is missing (scripts/install_packages.sh arm64)"
@@ -107,6 +108,12 @@ main() {
     cd "$source"
     say "cross build"
     cmake --preset arm64 >/dev/null
+    if [ "$mode" = package ]; then
+        cmake --build build-arm64 -j "$jobs" --target prony_command prony | tail -n 3
+        package
+        say "done"
+        return
+    fi
     cmake --build build-arm64 -j "$jobs" | tail -n 3
     if [ "$mode" = short ]; then
         tests cortex-a57 -R '^(strict_bits|check_arm_loops|test_int8_dot|test_conv_depthwise|test_reorder|test_number_loops|test_base)$'
