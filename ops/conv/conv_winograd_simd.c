@@ -52,10 +52,12 @@
 
 typedef float vec __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
 
+#if !defined(PRN_NEON)
 INLINE vec conv_winograd_simd_splat(float x)
 {
     return x - (vec){0};
 }
+#endif
 
 INLINE vec conv_winograd_simd_load(const float *p)
 {
