@@ -155,6 +155,7 @@ int write_all_forms(const options *o, const prony_report *report)
             continue;
         if (strcmp(*chart, "cores") == 0 && !prony_report_cores(report, &cores, NULL, NULL)) continue;
         if (strcmp(*chart, "pipeline") == 0 && !prony_report_pipeline_events(report, &passes)) continue;
+        if (strcmp(*chart, "generation") == 0 && !prony_report_generation(report)) continue;
         code = write_into(o, report, PRONY_FORMAT_SVG, &w, *chart, ".svg");
     }
     return code;

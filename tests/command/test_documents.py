@@ -49,10 +49,10 @@ class Documents(DocumentTest):
                  for path in glob.glob(os.path.join(command_case.SOURCE, "docs", "schemas", "*"))}
         with open(__file__, encoding="utf-8") as file:
             text = file.read()
-        # Calibrations are files of `prony quantize` (test_quantize_command); test_studies has joined studies, and
-        # test_history_command histories.
+        # Calibrations are files of `prony quantize` (test_quantize_command); test_studies has joined studies,
+        # test_history_command histories, and test_capacity its documents.
         self.assertEqual({name for name in names if 'document("%s"' % name not in text},
-                         {"report", "calibration", "studies", "history", "trend", "trend_check"})
+                         {"report", "calibration", "studies", "history", "trend", "trend_check", "capacity"})
 
     def test_comparison(self):
         a, b = self.path("a.json"), self.path("b.json")
