@@ -68,7 +68,8 @@ static const double short_sum_start = 5906.0;
 /* An element reordered between plain and blocked layouts, in the caches and beyond. Came with conv_f32_flat, by which
  * lenet5 took 10.8 us instead of 21.5. */
 static const double near_reorder = 0.33, far_reorder = 0.66;
-/* A Reorder is a step of its own: about 300 ns. */
+/* A Reorder is a step of its own: about 300 ns. Like every start it counts for each image, so that small problems take the
+ * same kernel, and give the same bits, for every batch. */
 static const double reorder_start = 1000.0;
 /* The row-vectorised kernel between blocked neighbours of large images has to take half the time. As above. */
 static const double far_rows = 2.0;
@@ -183,8 +184,8 @@ double prn_conv_product_cycles(const prn_conv *conv, int64_t lanes)
 static double reordered_input(const prn_conv *conv)
 {
     const bool plain = conv->x->layout == PRN_PLAIN && conv->kernel_volume == 1 && conv->in_channels > FIRST_LAYER;
-    return plain ? reorder_start +
-                       near_reorder * (double)conv->batch * (double)conv->in_channels * (double)conv->in_spatial
+    return plain ? (double)conv->batch *
+                       (reorder_start + near_reorder * (double)conv->in_channels * (double)conv->in_spatial)
                  : 0.0;
 }
 
@@ -245,11 +246,10 @@ double prn_conv_first_layer_cycles(const prony_context *context, const prn_conv 
     const double rate = image                     ? (lanes == 16 ? product_rate : narrow_image_rate)
                         : prn_conv_is_small(conv) ? product_rate
                                                   : few_channels_rate;
-    const double reordered =
-        image || conv->x->layout == PRN_PLAIN
-            ? 0.0
-            : reorder_start + near_reorder * (double)(conv->batch * conv->in_channels * conv->in_spatial);
-    return (double)conv->batch * (products / (double)lanes * rate + (many_taps ? 0.0 : short_sum_start)) + reordered;
+    const double reordered = image || conv->x->layout == PRN_PLAIN
+                                 ? 0.0
+                                 : reorder_start + near_reorder * (double)(conv->in_channels * conv->in_spatial);
+    return (double)conv->batch * (products / (double)lanes * rate + (many_taps ? 0.0 : short_sum_start) + reordered);
 }
 
 /* ---- row-vectorised direct ---- */

@@ -1,6 +1,6 @@
 /* GlobalAveragePool, GlobalMaxPool and GlobalLpPool: each channel of each image to one element.
  *
- * In plain and blocked layouts a plane is one run of [spatial][lanes], lanes 1, 8 or 16, so that element i of the run
+ * In plain and blocked layouts a plane is one run of [spatial][lanes], lanes 1, 4, 8 or 16, so that element i of the run
  * belongs to lane i mod lanes; it is combined into one of 32 partial results, i mod 32, which are combined in order at
  * the end. NHWC keeps one result per channel. Invariant: the order in which a result is combined depends on shape and
  * layout alone. */
@@ -126,7 +126,9 @@ static void pool_global_task(void *argument, int64_t task)
     const job *job = argument;
     const int64_t end = prn_least((task + 1) * job->planes_per_task, job->planes);
     int64_t plane = task * job->planes_per_task;
-    if (job->lanes == 1 || job->lanes == 4 || job->lanes == 8 || job->lanes == 16) {
+    /* Runs of four are those of kernels whose blocks have four channels; NHWC may have as many on others. */
+    const bool fours = job->lanes == 4 && prn_layout_blocked() == PRN_BLOCKED4;
+    if (job->lanes == 1 || fours || job->lanes == 8 || job->lanes == 16) {
         for (; plane < end && !prn_cancelled(); plane += 2) pool_runs(job, plane, prn_least(end - plane, 2));
     } else {
         for (; plane < end && !prn_cancelled(); plane++) pool_image(job, plane);
