@@ -100,7 +100,7 @@ PRONY_API const float *prony_generator_logits(const prony_generator *generator, 
 /* Name of input `index` of the model if the generator does not feed it (the caller sets it); NULL: it does. */
 PRONY_API const char *prony_generator_unfed_input(const prony_generator *generator, size_t index);
 
-/* What a generator feeds to an input of the model. */
+/* The values that a generator feeds to an input of the model. */
 typedef struct prony_generator_feed {
     /* "ids", "mask", "positions", "types" (zeros), "lengths" (seqlens_k: keys less 1), "total" (keys), "past_length",
      * "rows" (columns of this run), "use_cache", "cache"; NULL: nothing, it is the caller's */
@@ -109,7 +109,7 @@ typedef struct prony_generator_feed {
     prony_shape shape; /* of a cache: with the batch; -1 along its rows */
     bool shared;       /* of a cache: it always has max_length rows */
 } prony_generator_feed;
-/* false: `index` is no input. */
+/* false: the model has no input `index`. */
 PRONY_API bool prony_generator_input(const prony_generator *generator, size_t index, prony_generator_feed *out);
 /* Index of the model's output of logits. */
 PRONY_API size_t prony_generator_logits_output(const prony_generator *generator);

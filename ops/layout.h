@@ -23,7 +23,7 @@ typedef enum prn_layout {
 } prn_layout;
 
 const char *prn_layout_name(prn_layout layout);
-/* The blocked layout of this processor's kernels: a block is a vector of theirs. */
+/* The blocked layout of this processor's kernels: a block fills one of their vectors. */
 prn_layout prn_layout_blocked(void);
 /* Channels per block: 4, 8, 16, or 0 for layouts without blocks. */
 static inline int64_t prn_layout_block(prn_layout layout)

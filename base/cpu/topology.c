@@ -56,7 +56,7 @@ static int rank_in_core(const prn_cpu_mask *mask, int cpu, const char *folder)
     return rank;
 }
 
-/* How fast the core is beside the machine's fastest, which has 1024; 0: not known. Processors with cores of several
+/* The core's speed, where the machine's fastest has 1024; 0: not known. Processors with cores of several
  * kinds have the file (big.LITTLE). */
 static int read_capacity(int cpu, const char *folder)
 {

@@ -79,7 +79,7 @@ int store_fail(const history_store *s, const char *action)
     const int code = s->db ? sqlite3_errcode(s->db) : SQLITE_NOMEM, system = s->db ? sqlite3_system_errno(s->db) : 0;
     switch (code) {
     case SQLITE_NOTADB:
-        return fail(s->o, "'%s': not a history: the file is no SQLite database", s->file);
+        return fail(s->o, "'%s': not a history: the file is not an SQLite database", s->file);
     case SQLITE_CORRUPT:
         return fail(s->o, "'%s': the database is damaged: %s; restore a copy, or import the reports into a new file",
                     s->file, sqlite3_errmsg(s->db));
@@ -120,7 +120,7 @@ bool store_number(const history_store *s, const char *sql, int64_t *out)
 
 /* ---- opening ---- */
 
-/* Refuses files that are no history, and histories of a later version. *version: 0 of an empty database. */
+/* Refuses files that are not histories, and histories of a later version. *version: 0 of an empty database. */
 static int check_kind(const history_store *s, int64_t *version)
 {
     int64_t application, tables;

@@ -15,7 +15,7 @@ struct MHD_Daemon;
 
 enum { SERVICE_MOST_MODELS = 64, SERVICE_ADDRESS = 128, SERVICE_EVENT_STREAMS = 16 };
 
-/* What is sent back. */
+/* The response to a request. */
 typedef struct service_answer {
     int status;
     const char *type; /* NULL: JSON */
@@ -32,8 +32,8 @@ typedef struct service_client {
     bool working;     /* a whole request has arrived and is not answered */
 } service_client;
 
-/* One inference. Held by the exchange and by the batcher; whoever comes first, the batcher, its deadline or the end of
- * the service, answers it. */
+/* One inference. The exchange and the batcher hold it; the first of the batcher, its deadline and the end of the service
+ * answers it. */
 typedef struct service_job {
     struct service_job *next, **link; /* of the jobs that wait for an answer; under the service's lock */
     struct service *service;
