@@ -21,8 +21,6 @@ enum { MOST_RULES = 64, MOST_DELIVERIES = 128, MOST_TRIES = 3, LINE = 512 };
 #define TRY_NS INT64_C(30000000000) /* a command that runs longer is ended */
 #define PAUSE_NS INT64_C(2000000000)
 
-extern char **environ;
-
 typedef struct delivery {
     size_t rule, model;
     bool firing;

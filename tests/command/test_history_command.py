@@ -236,7 +236,7 @@ class Files(HistoryTest):
         other = sqlite3.connect(self.path("other.db"))
         other.execute("CREATE TABLE notes(text)")
         other.close()
-        for name, word in (("text.db", "no SQLite database"), ("folder.db", "it is a folder"), ("other.db", "another program")):
+        for name, word in (("text.db", "not an SQLite database"), ("folder.db", "it is a folder"), ("other.db", "another program")):
             self.refuse(FAILED, [name, word], "history", self.path(name))
             self.refuse(FAILED, [name, word], "history", self.path(name), "import", report)
         self.refuse(FAILED, ["absent.db", "No such file"], "history", self.path("absent.db"))
