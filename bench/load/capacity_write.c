@@ -10,6 +10,14 @@ static double headroom(const capacity *c, const capacity_row *row)
     return row->largest_rate / c->o->load.rate - 1;
 }
 
+/* "+28 %", or "289 x" of ten times and more. */
+static const char *headroom_text(const capacity *c, const capacity_row *row, char text[24])
+{
+    const double more = headroom(c, row);
+    snprintf(text, 24, more < 9 ? "%+.0f %%" : "%.0f x", more < 9 ? 100 * more : more + 1);
+    return text;
+}
+
 static double milliseconds(int64_t ns)
 {
     return (double)ns / 1e6;
@@ -21,13 +29,14 @@ static void print_answer(const capacity *c)
 {
     const capacity_row *last = &c->rows[c->row_count - 1];
     double rate = c->o->load.rate;
+    char text[24];
     if (c->answer >= 0) {
         const capacity_row *row = &c->rows[c->answer];
         printf("%d processor%s: --streams %d -x %d --max-batch %lld keeps p%g within %g ms at %g requests/s\n",
                row->cores, row->cores == 1 ? "" : "s", row->sessions, row->threads, (long long)row->max_batch,
                c->percentile * 100, milliseconds(c->o->load.latency_bound_ns), rate);
-        printf("headroom: it keeps the bound up to %.4g requests/s (%+.0f %%)\n", row->largest_rate,
-               100 * headroom(c, row));
+        printf("headroom: it keeps the bound up to %.4g requests/s (%s)\n", row->largest_rate,
+               headroom_text(c, row, text));
     } else {
         printf("no machine of up to %d processor%s keeps p%g within %g ms at %g requests/s\n", c->cores,
                c->cores == 1 ? "" : "s", c->percentile * 100, milliseconds(c->o->load.latency_bound_ns), rate);
@@ -44,7 +53,7 @@ static void print_answer(const capacity *c)
 
 static void capacity_print_rows(const capacity *c)
 {
-    char title[32];
+    char title[32], text[24];
     snprintf(title, sizeof title, "p%g at the rate", c->percentile * 100);
     printf("\n  cores  sessions  threads  max batch  largest rate  headroom  %17s  busy\n", title);
     for (size_t i = 0; i < c->row_count; i++) {
@@ -52,7 +61,7 @@ static void capacity_print_rows(const capacity *c)
         printf("%c %5d  %8d  %7d  %9lld  %10.5g/s", (int)i == c->answer ? '*' : ' ', row->cores, row->sessions,
                row->threads, (long long)row->max_batch, row->largest_rate);
         if (row->largest_rate > 0)
-            printf("  %+6.0f %%", 100 * headroom(c, row));
+            printf("  %8s", headroom_text(c, row, text));
         else
             printf("         -");
         if (row->at_rate.gave_up)

@@ -90,8 +90,10 @@ static void capacity_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])
     }
     snprintf(
         text, PRN_DOCUMENT_LEAD,
-        "%g processors keep %g ms at %g requests/s: %g sessions of %g threads, batches of up to %g; headroom %.0f %%.",
-        cores, bound / 1e6, rate, sessions, threads, batch, 100 * headroom);
+        "%g processor%s %g ms at %g requests/s: %g session%s of %g thread%s, batches of up to %g. The bound holds up "
+        "to %.4g requests/s.",
+        cores, cores > 1 ? "s keep" : " keeps", bound / 1e6, rate, sessions, sessions > 1 ? "s" : "", threads,
+        threads > 1 ? "s" : "", batch, rate * (1 + headroom));
 }
 
 static void matrix_lead(prn_document *d, char text[PRN_DOCUMENT_LEAD])
