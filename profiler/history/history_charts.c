@@ -148,9 +148,10 @@ static void draw_levels(prn_out *out, const prn_trend *t, const prn_axis *x, con
         for (size_t k = i; k < t->count; k++)
             if (t->points[k].counted && t->points[k].piece == t->points[i].piece) last = k;
         const double beyond = t->count > 2 ? 0.4 : 0.01;
-        prn_svg_line(out, prn_axis_at(x, (double)i - beyond), prn_axis_at(y, t->points[i].level),
-                     prn_axis_at(x, (double)last + beyond), prn_axis_at(y, t->points[last].level), PRN_SVG_ORANGE, 2.5,
-                     false);
+        const double from = fmax(prn_axis_at(x, (double)i - beyond), LEFT),
+                     to = fmin(prn_axis_at(x, (double)last + beyond), RIGHT);
+        prn_svg_line(out, from, prn_axis_at(y, t->points[i].level), to, prn_axis_at(y, t->points[last].level),
+                     PRN_SVG_ORANGE, 2.5, false);
         i = last + 1;
     }
 }
