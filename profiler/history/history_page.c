@@ -76,7 +76,7 @@ static const char *page_value(const prony_metric *metric, double value, char *te
 
 static void put_models(prn_out *out, const prn_history_writing *w, const prn_trend *latencies)
 {
-    static const char *const headings[] = {"model",  "file",  ">runs",         ">busy",   "newest run", ">latency",
+    static const char *const headings[] = {"model",  "file",    ">runs",         ">busy",   "newest run", ">latency",
                                            ">level", "verdict", "configuration", "machine", NULL};
     table_begin(out, "Models", headings);
     for (size_t g = 0; g < w->groups.count; g++) {
