@@ -150,6 +150,10 @@ static bool is_like(const prn_kernel *k, bool plain_only, const prn_kernel *like
            (!like->name || strcmp(k->name, like->name) == 0);
 }
 
+/* Predictions that differ by rounding alone are equal, and the first row wins: else the kernel of a tie, and the bits of its
+ * results, would change with the batch that both predictions are multiplied by. */
+#define TIE 1e-9
+
 /* The row to ask next: of successive rows that predict the one with the fewest cycles, else the first. Bit i of `asked`:
  * row i is out of the question. */
 static const prn_kernel *next_to_ask(const prn_op *op, const prony_context *context, bool plain_only,
@@ -162,7 +166,7 @@ static const prn_kernel *next_to_ask(const prn_op *op, const prony_context *cont
         if ((row < 64 && (asked >> row & 1)) || !is_like(k, plain_only, like) || !serves(k, context)) continue;
         if (!k->predict || (like && like->name)) return best ? best : k; /* a row by name competes with none */
         const double cycles = k->predict(context);
-        if (cycles >= *least) continue;
+        if (!(cycles < (best ? *least * (1 - TIE) : *least))) continue;
         *least = cycles;
         best = k;
     }

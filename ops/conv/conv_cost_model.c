@@ -34,24 +34,19 @@ static const double halves = 5.0 / 3.0;
 static const double few_channels_rate = 0.63 * 16 / 13;
 /* Row-vectorised direct on AVX2 of more channels: crossover with oneDNN where both use as many lanes. */
 static const double narrow_rows_rate = 0.64;
-/* First layer of an image on AVX2, behind oneDNN's kernels, which took as long; unproven. */
 static const double narrow_image_rate = 0.66, dnnl_narrow_image_rate = 0.63;
 /* oneDNN. AVX-512: crossover at 300,000 multiply-adds of several taps (resnet50, mobilenet_v2, shufflenet on Sapphire
- * Rapids). AVX2: crossover at 3,000,000 multiply-adds an image, no measurement recorded. */
-static const double dnnl_wide_rate = 0.693, dnnl_narrow_rate = 0.64, dnnl_narrow_small_rate = 0.62;
+ * Rapids). AVX2, here and below: measured by conv_times -g 300 on Zen 4 held to AVX2, where 77 of its 300 choices of
+ * oneDNN took 1.3 times as long as the direct kernel before; a processor that has AVX2 alone has not been measured. */
+static const double dnnl_wide_rate = 0.693, dnnl_narrow_rate = 0.64;
 static const double dnnl_groups_rate = 0.66, dnnl_wide_depthwise = 1.1;
-enum { SMALL_WORK = 3000000 };
-/* One tap on AVX2: sums of few channels are short for the direct kernel's tiles, and outputs of few blocks or positions
- * fit oneDNN's wider ones badly. Crossover at 128 channels, 96 outputs and 64 positions: efficientnet_b0 took 0.86,
- * mobilenet_v3_large 0.89 and mobilenet_v2 0.93 of its time (docs/internals/performance-log.md). */
-static const double direct_short_rate = 0.70, dnnl_pointwise_rate = 0.61, dnnl_pointwise_small_rate = 0.66;
-enum { LONG_CHANNELS = 128, NARROW_CHANNELS = 96, SMALL_IMAGE = 64 };
-/* The direct kernel beside oneDNN on AVX2: channels that do not fill blocks, one tap in steps. Unproven. */
-static const double unproven = 2.0;
-/* Groups on direct tiles, behind oneDNN's kernels. Unproven. */
-static const double direct_groups_rate = 0.90;
-/* Depthwise rows load an input for each product. With AVX2 oneDNN's are ahead. Crossover, no figures recorded. */
-static const double depthwise_rate = 1.0, dnnl_narrow_depthwise = 0.9;
+/* The direct kernel on AVX2 with one block of outputs, whose sums are too few for two multiply-adds a cycle; and with
+ * empty lanes in its only block of inputs. */
+static const double direct_one_block_rate = 1.65, direct_empty_inputs = 2.0;
+/* Groups on direct tiles. With AVX-512 behind oneDNN's kernels; unproven. */
+static const double direct_groups_rate = 0.90, direct_narrow_groups_rate = 0.60;
+/* Depthwise rows load an input for each product. */
+static const double depthwise_rate = 1.0, dnnl_narrow_depthwise = 1.3;
 /* bf16 split terms: three terms beside Winograd's tiles of 32 input channels, which they beat, and of 64, which beat
  * them (crossover: densenet121 took 0.90, resnet50 0.95 of its time with AMX); fewer terms on AMX; dot products of
  * AVX512_BF16, which Winograd's tiles beat wherever they beat the direct kernel. */
@@ -61,6 +56,8 @@ static const double amx_f32_rate = 0.38, amx_pointwise_rate = 0.30, amx_fast_rat
 
 /* Offsets of several taps before the first tile, beside oneDNN. Crossover: 300,000 multiply-adds with AVX-512 (above). */
 static const double wide_direct_start = 1181.0;
+/* oneDNN's own start with AVX2, about 4 us. */
+static const double dnnl_narrow_start = 15000.0;
 /* Tiles begin and end: sums of fewer than 64 products. Crossover at 1,500,000 multiply-adds (first layers on Sapphire
  * Rapids: resnet50's at two threads 1164 to 665 us). */
 enum { SHORT_SUM = 64 };
@@ -202,19 +199,10 @@ static bool is_depthwise(const prn_conv *conv)
 
 /* ---- direct ---- */
 
-/* One tap that moves along the image: the outputs are the inputs. */
-static bool is_pointwise(const prn_conv *conv)
-{
-    return conv->kernel_volume == 1 && conv->in_spatial == conv->out_spatial;
-}
-
-/* On AVX2 oneDNN's kernels are ahead of some. */
 static double narrow_direct_rate(const prn_conv *conv, int64_t lanes)
 {
-    if (conv->in_channels % lanes || conv->out_channels % lanes) return product_rate * unproven;
-    if (conv->kernel_volume > 1) return product_rate;
-    if (!is_pointwise(conv)) return product_rate * unproven;
-    return conv->in_channels < LONG_CHANNELS ? direct_short_rate : product_rate;
+    return (conv->out_channels <= lanes ? direct_one_block_rate : product_rate) *
+           (conv->in_channels < lanes ? direct_empty_inputs : 1.0);
 }
 
 double prn_conv_direct_cycles(const prony_context *context, const prn_conv *conv)
@@ -224,7 +212,7 @@ double prn_conv_direct_cycles(const prony_context *context, const prn_conv *conv
     if (variable && conv->group_in < LEAST_VARIABLE_CHANNELS) return INFINITY;
     if (conv->groups > 1) {
         const prn_conv one = prn_direct_of_groups(conv);
-        return product_cycles(&one, lanes, direct_groups_rate);
+        return product_cycles(&one, lanes, wide ? direct_groups_rate : direct_narrow_groups_rate);
     }
     const double start = wide && conv->kernel_volume > 1 ? wide_direct_start : 0.0;
     if (is_strict(context)) return (double)conv->out_spatial * (double)conv->kernel_volume * channel_pairs(conv, lanes);
@@ -345,10 +333,7 @@ static double dnnl_rate(const prn_conv *conv, bool wide)
     if (conv->groups > 1) return dnnl_groups_rate;
     if (wide) return dnnl_wide_rate;
     if (conv->groups == 1 && conv->in_channels <= FIRST_LAYER) return dnnl_narrow_image_rate;
-    if (conv->kernel_volume > 1)
-        return prn_conv_image_work(conv) < SMALL_WORK ? dnnl_narrow_small_rate : dnnl_narrow_rate;
-    return conv->out_channels <= NARROW_CHANNELS || conv->out_spatial <= SMALL_IMAGE ? dnnl_pointwise_small_rate
-                                                                                     : dnnl_pointwise_rate;
+    return dnnl_narrow_rate;
 }
 
 double prn_conv_dnnl_cycles(const prony_context *context)
@@ -359,16 +344,17 @@ double prn_conv_dnnl_cycles(const prony_context *context)
         return INFINITY;
     const int64_t lanes = prn_direct_tiles()->lanes;
     const bool wide = lanes == 16;
-    const double maps =
-        !wide && prn_direct_epilogue_has_maps(context) ? dnnl_maps * vectors_of_outputs(&conv, lanes) : 0.0;
+    const double beside =
+        (!wide && prn_direct_epilogue_has_maps(context) ? dnnl_maps * vectors_of_outputs(&conv, lanes) : 0.0) +
+        (wide ? 0.0 : (double)conv.batch * dnnl_narrow_start);
     if (is_depthwise(&conv))
-        return depthwise_products(&conv, lanes) * (wide ? dnnl_wide_depthwise : dnnl_narrow_depthwise) + maps;
+        return depthwise_products(&conv, lanes) * (wide ? dnnl_wide_depthwise : dnnl_narrow_depthwise) + beside;
     if (conv.groups > 1 && (conv.group_in % lanes || conv.group_out % lanes)) return INFINITY;
     const double rate = dnnl_rate(&conv, wide);
     if (conv.groups == 1 && conv.in_channels <= FIRST_LAYER)
-        return vectors_of_outputs(&conv, lanes) * (double)(conv.in_channels * conv.kernel_volume) * rate + maps;
+        return vectors_of_outputs(&conv, lanes) * (double)(conv.in_channels * conv.kernel_volume) * rate + beside;
     const prn_conv one = conv.groups > 1 ? prn_direct_of_groups(&conv) : conv;
-    return product_cycles(&one, lanes, rate) + reordered_input(&conv) + maps;
+    return product_cycles(&one, lanes, rate) + reordered_input(&conv) + beside;
 }
 
 /* ---- Winograd ---- */

@@ -290,7 +290,7 @@ static int64_t draw(int64_t most)
 #define DRAW(...) ((const int64_t[]){__VA_ARGS__})[draw(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))]
 
 /* Shape `index` of the corpus: channels, images and windows of the kinds that networks have, of 0.1 to 150 MMAC. */
-static shape generated(int index, char name[32], char sizes[200], char attributes[200])
+static shape generated(int index, char name[80], char sizes[200], char attributes[200])
 {
     for (;;) {
         const int64_t kind = draw(10), k = kind < 3 ? 1 : DRAW(3, 3, 3, 5, 7), stride = DRAW(1, 1, 1, 2);
@@ -327,7 +327,7 @@ static shape generated(int index, char name[32], char sizes[200], char attribute
         const int64_t d = kind == 7 ? 1 : dilation;
         snprintf(attributes, 200, "strides=[%lld,%lld] dilations=[%lld,%lld] pads=[%lld,%lld,%lld,%lld] group=%lld",
                  (long long)stride, (long long)stride, (long long)d, (long long)d, py, px, py, px, (long long)groups);
-        snprintf(name, 32, "generated %d", index);
+        snprintf(name, 80, "%d: %.48s /%lld g%lld", index, sizes, (long long)stride, (long long)groups);
         return (shape){name, sizes, attributes};
     }
 }
@@ -361,11 +361,11 @@ int main(int argc, char **argv)
         else
             text = argv[i];
     }
-    if (!rounds) rounds = count ? 8 : 60; /* 300 shapes take three minutes */
+    if (!rounds) rounds = count ? 8 : 60; /* 300 shapes take a minute */
     other = prn_alloc_aligned(64, OTHER_BYTES);
     memset(other, 0, OTHER_BYTES);
     for (int i = 0; i < count; i++) {
-        char name[32], sizes[200], attributes[200];
+        char name[80], sizes[200], attributes[200];
         const shape s = generated(i, name, sizes, attributes);
         show(&s, list, threads, rounds);
     }
