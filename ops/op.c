@@ -150,24 +150,36 @@ static bool is_like(const prn_kernel *k, bool plain_only, const prn_kernel *like
            (!like->name || strcmp(k->name, like->name) == 0);
 }
 
+enum { MOST_KERNELS = 64 }; /* rows of an operator that may predict, or refuse */
 /* Predictions that differ by rounding alone are equal, and the first row wins: else the kernel of a tie, and the bits of its
  * results, would change with the batch that both predictions are multiplied by. */
 #define TIE 1e-9
 
-/* The row to ask next: of successive rows that predict the one with the fewest cycles, else the first. Bit i of `asked`:
- * row i is out of the question. */
+/* The rows of an operator for one node: the cycles that each predicts, asked once. */
+typedef struct ranking {
+    double cycles[MOST_KERNELS]; /* REFUSED, or UNKNOWN until asked */
+} ranking;
+#define UNKNOWN -1.0
+#define REFUSED -2.0
+
+static void ranking_begin(ranking *r)
+{
+    for (int i = 0; i < MOST_KERNELS; i++) r->cycles[i] = UNKNOWN;
+}
+
+/* The row to ask next: of successive rows that predict the one with the fewest cycles, else the first. */
 static const prn_kernel *next_to_ask(const prn_op *op, const prony_context *context, bool plain_only,
-                                     const prn_kernel *like, uint64_t asked, double *least)
+                                     const prn_kernel *like, ranking *ranking, double *least)
 {
     const prn_kernel *best = NULL;
     *least = INFINITY;
-    for (const prn_kernel *k = op->kernels; k->name; k++) {
-        const size_t row = (size_t)(k - op->kernels);
-        if ((row < 64 && (asked >> row & 1)) || !is_like(k, plain_only, like) || !serves(k, context)) continue;
+    for (const prn_kernel *k = op->kernels; k->name && k - op->kernels < MOST_KERNELS; k++) {
+        double *cycles = &ranking->cycles[k - op->kernels];
+        if (*cycles == REFUSED || !is_like(k, plain_only, like) || !serves(k, context)) continue;
         if (!k->predict || (like && like->name)) return best ? best : k; /* a row by name competes with none */
-        const double cycles = k->predict(context);
-        if (!(cycles < (best ? *least * (1 - TIE) : *least))) continue;
-        *least = cycles;
+        if (*cycles == UNKNOWN) *cycles = k->predict(context);
+        if (!(*cycles < (best ? *least * (1 - TIE) : *least))) continue;
+        *least = *cycles;
         best = k;
     }
     return best;
@@ -176,24 +188,35 @@ static const prn_kernel *next_to_ask(const prn_op *op, const prony_context *cont
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only, const prn_kernel *like)
 {
     double cycles;
-    uint64_t asked = 0;
-    for (const prn_kernel *k; (k = next_to_ask(op, context, plain_only, like, asked, &cycles));) {
+    ranking ranking;
+    ranking_begin(&ranking);
+    for (const prn_kernel *k; (k = next_to_ask(op, context, plain_only, like, &ranking, &cycles));) {
         if ((!k->supported || k->supported(context)) && (!k->profitable || k->profitable(context)) &&
             (!plain_only || stays_plain(k, context)))
             return k;
-        asked |= UINT64_C(1) << (k - op->kernels);
+        ranking.cycles[k - op->kernels] = REFUSED;
     }
+    return NULL;
+}
+
+const prn_kernel *prn_op_kernel_named(const prn_op *op, const prony_context *context, const char *name)
+{
+    for (const prn_kernel *k = op->kernels; k->name; k++)
+        if (strcmp(k->name, name) == 0) return serves(k, context) ? k : NULL;
     return NULL;
 }
 
 const prn_kernel *prn_op_next_kernel(const prn_op *op, const prony_context *context, const prn_kernel *chosen,
                                      double *chosen_cycles, double *cycles)
 {
-    uint64_t asked = 0;
+    ranking ranking;
+    ranking_begin(&ranking);
     *chosen_cycles = chosen->predict ? chosen->predict(context) : -1.0;
-    for (const prn_kernel *k; (k = next_to_ask(op, context, false, NULL, asked, cycles)) && k->predict;) {
-        if (k != chosen && (!k->supported || k->supported(context))) return k;
-        asked |= UINT64_C(1) << (k - op->kernels);
+    for (const prn_kernel *k; (k = next_to_ask(op, context, false, NULL, &ranking, cycles)) && k->predict;) {
+        const bool asked =
+            k->supported && strcmp(k->backend, "native") == 0; /* a library's row makes descriptors for it */
+        if (k != chosen && (!asked || k->supported(context))) return k;
+        ranking.cycles[k - op->kernels] = REFUSED;
     }
     return NULL;
 }

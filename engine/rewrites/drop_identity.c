@@ -24,8 +24,7 @@ static bool all_are(const prn_rewriter *r, const prn_node_def *node, const char 
     return true;
 }
 
-/* True if the node has no such list, or all its elements are `wanted`. */
-static bool none_but(const prn_node_def *node, const char *name, int64_t wanted)
+static bool absent_or_all(const prn_node_def *node, const char *name, int64_t wanted)
 {
     const prn_attr *attr = prn_attr_find(node->info.attributes, name);
     for (size_t i = 0; attr && i < attr->count; i++)
@@ -33,11 +32,12 @@ static bool none_but(const prn_node_def *node, const char *name, int64_t wanted)
     return true;
 }
 
-/* A pool of one element at every position. Indices, the second output of MaxPool, are not its input. */
+/* A pool of one element at every position, whose mean is the element: -0 stays, which the kernel's sum from 0 would lose. Indices, the second output of MaxPool, are not its input. */
 static bool pools_one(const prn_rewriter *r, const prn_node_def *node)
 {
     if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE && r->uses[node->outputs[1]]) return false;
-    return none_but(node, "kernel_shape", 1) && none_but(node, "strides", 1) && none_but(node, "pads", 0);
+    return absent_or_all(node, "kernel_shape", 1) && absent_or_all(node, "strides", 1) &&
+           absent_or_all(node, "pads", 0);
 }
 
 static bool keeps_order(const prn_rewriter *r, const prn_node_def *node)

@@ -188,9 +188,9 @@ static double predict_like(const prony_context *context, const prn_kernel *row)
 {
     fused_state state;
     prony_context inner;
-    if (open_base(context, &state, &inner) != PRONY_OK || !prn_delegate_kernel(&state.to, &inner, false, row))
-        return INFINITY;
-    return state.to.kernel->predict ? state.to.kernel->predict(&inner) : INFINITY;
+    if (open_base(context, &state, &inner) != PRONY_OK) return INFINITY;
+    const prn_kernel *kernel = prn_op_kernel_named(state.to.op, &inner, row->name);
+    return kernel && kernel->predict ? kernel->predict(&inner) : INFINITY;
 }
 
 static void layouts_like(const prony_context *context, const prn_kernel *row, prn_layout *in, prn_layout *out)

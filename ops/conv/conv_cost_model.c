@@ -23,7 +23,7 @@ enum {
 
 /* ---- rates, in cycles of a vector multiply-add ---- */
 
-/* Full tiles of products. Measured on Sapphire Rapids with AVX-512; AVX2 has about the same proportions. */
+/* Full tiles of products. Measured on Sapphire Rapids with AVX-512. */
 static const double product_rate = 0.63;
 /* Filters from memory, a line. Measured on Sapphire Rapids; the quick one on Zen 5. */
 static const double line_cycles = 17.0, quick_line_cycles = 9.0;
@@ -32,21 +32,27 @@ static const double halves = 5.0 / 3.0;
 /* First layer and row-vectorised direct, of 4 to 15 input channels on large images. Crossover: the direct kernel's full
  * blocks, where 13 of 16 lanes are channels (first layers on Sapphire Rapids). */
 static const double few_channels_rate = 0.63 * 16 / 13;
-/* Row-vectorised direct on AVX2 of more channels: crossover with oneDNN where both use as many lanes. */
+/* AVX2, and unproven on AArch64, which takes the same rates. Measured: by conv_times -g 300 on Zen 4 held to AVX2. The rates
+ * before sent 77 of its shapes to oneDNN that take 1.3 times as long there as in the direct kernel. */
+/* Row-vectorised direct of more channels. Crossover with oneDNN. */
 static const double narrow_rows_rate = 0.64;
+/* First layer of an image, and oneDNN's: measured on images of 35 x 35 and 224 x 224. */
 static const double narrow_image_rate = 0.66, dnnl_narrow_image_rate = 0.63;
-/* oneDNN. AVX-512: crossover at 300,000 multiply-adds of several taps (resnet50, mobilenet_v2, shufflenet on Sapphire
- * Rapids). AVX2, here and below: measured by conv_times -g 300 on Zen 4 held to AVX2, where 77 of its 300 choices of
- * oneDNN took 1.3 times as long as the direct kernel before; a processor that has AVX2 alone has not been measured. */
-static const double dnnl_wide_rate = 0.693, dnnl_narrow_rate = 0.64;
-static const double dnnl_groups_rate = 0.66, dnnl_wide_depthwise = 1.1;
-/* The direct kernel on AVX2 with one block of outputs, whose sums are too few for two multiply-adds a cycle; and with
- * empty lanes in its only block of inputs. */
+/* oneDNN's other windows: measured. */
+static const double dnnl_narrow_rate = 0.64;
+/* The direct kernel with one block of outputs, whose sums are too few for two multiply-adds a cycle; and with empty lanes in
+ * its only block of inputs. Measured. */
 static const double direct_one_block_rate = 1.65, direct_empty_inputs = 2.0;
-/* Groups on direct tiles. With AVX-512 behind oneDNN's kernels; unproven. */
-static const double direct_groups_rate = 0.90, direct_narrow_groups_rate = 0.60;
-/* Depthwise rows load an input for each product. */
-static const double depthwise_rate = 1.0, dnnl_narrow_depthwise = 1.3;
+/* Groups on direct tiles, ahead of oneDNN's. Measured. */
+static const double direct_narrow_groups_rate = 0.60;
+/* Depthwise windows of oneDNN. Measured, beside depthwise_rate. */
+static const double dnnl_narrow_depthwise = 1.3;
+
+/* AVX-512. oneDNN: crossover at 300,000 multiply-adds of several taps (resnet50, mobilenet_v2, shufflenet on Sapphire
+ * Rapids). Its groups, and the direct kernel's behind them: unproven. */
+static const double dnnl_wide_rate = 0.693, dnnl_groups_rate = 0.66, direct_groups_rate = 0.90;
+/* Depthwise rows load an input for each product: unproven but for AVX2's proportion. */
+static const double depthwise_rate = 1.0, dnnl_wide_depthwise = 1.1;
 /* bf16 split terms: three terms beside Winograd's tiles of 32 input channels, which they beat, and of 64, which beat
  * them (crossover: densenet121 took 0.90, resnet50 0.95 of its time with AMX); fewer terms on AMX; dot products of
  * AVX512_BF16, which Winograd's tiles beat wherever they beat the direct kernel. */
@@ -162,13 +168,26 @@ static double taps_inside(const prn_window *window, int axis)
     return (double)inside / (double)(window->kernel[axis] * window->out[axis]);
 }
 
+/* Vector multiply-adds of all images, on blocks of channels. */
+static double block_products(const prn_conv *conv, int64_t lanes)
+{
+    return (double)conv->batch * (double)conv->out_spatial * taps_inside(&conv->window, 1) *
+           taps_inside(&conv->window, 2) * (double)conv->kernel_volume * channel_pairs(conv, lanes) / (double)lanes;
+}
+
+/* What filters from memory add to products. It does not grow with the batch, so all kernels but Winograd's have the same:
+ * their predictions differ by parts that do, and the batch does not decide among kernels that give other bits. */
+static double memory_cycles(const prn_conv *conv, int64_t lanes)
+{
+    const double products = block_products(conv, lanes) * product_rate;
+    const double filters = (double)conv->kernel_volume * channel_pairs(conv, lanes);
+    return overlapped(products, read_cycles(conv, lanes, filters, 1.0)) - products;
+}
+
 /* Products on blocks of channels, beside the filters from memory. */
 static double product_cycles(const prn_conv *conv, int64_t lanes, double rate)
 {
-    const double filters = (double)conv->kernel_volume * channel_pairs(conv, lanes);
-    const double outputs =
-        (double)conv->batch * (double)conv->out_spatial * taps_inside(&conv->window, 1) * taps_inside(&conv->window, 2);
-    return overlapped(outputs * filters / (double)lanes * rate, read_cycles(conv, lanes, filters, 1.0));
+    return block_products(conv, lanes) * rate + memory_cycles(conv, lanes);
 }
 
 double prn_conv_product_cycles(const prn_conv *conv, int64_t lanes)
@@ -210,12 +229,10 @@ double prn_conv_direct_cycles(const prony_context *context, const prn_conv *conv
     const int64_t lanes = model_lanes(context);
     const bool variable = !conv->weights->data, wide = lanes == 16;
     if (variable && conv->group_in < LEAST_VARIABLE_CHANNELS) return INFINITY;
-    if (conv->groups > 1) {
-        const prn_conv one = prn_direct_of_groups(conv);
-        return product_cycles(&one, lanes, wide ? direct_groups_rate : direct_narrow_groups_rate);
-    }
+    const prn_conv one = conv->groups > 1 ? prn_direct_of_groups(conv) : *conv;
+    if (is_strict(context)) return block_products(&one, lanes) * product_rate;
+    if (conv->groups > 1) return product_cycles(&one, lanes, wide ? direct_groups_rate : direct_narrow_groups_rate);
     const double start = wide && conv->kernel_volume > 1 ? wide_direct_start : 0.0;
-    if (is_strict(context)) return (double)conv->out_spatial * (double)conv->kernel_volume * channel_pairs(conv, lanes);
     return product_cycles(conv, lanes, wide ? product_rate : narrow_direct_rate(conv, lanes)) +
            (double)conv->batch * start + reordered_input(conv);
 }
@@ -228,8 +245,9 @@ double prn_conv_first_layer_cycles(const prony_context *context, const prn_conv 
     const int64_t lanes = model_lanes(context), out = conv_cost_model_whole(conv->out_channels, lanes);
     const bool image = conv->in_channels <= FIRST_LAYER,
                many_taps = conv->in_channels * conv->kernel_volume >= SHORT_SUM;
-    const double products = (double)conv->out_spatial * (double)conv->kernel_volume * (double)(conv->in_channels * out);
-    if (is_strict(context)) return image ? products : INFINITY;
+    const double products =
+        (double)conv->out_spatial * (double)conv->kernel_volume * (double)(conv->in_channels * out) / (double)lanes;
+    if (is_strict(context)) return image ? (double)conv->batch * products * product_rate : INFINITY;
     if (!image && !(many_taps && prn_conv_is_small(conv)) && conv->x->layout != PRN_PLAIN) return INFINITY;
     const double rate = image                     ? (lanes == 16 ? product_rate : narrow_image_rate)
                         : prn_conv_is_small(conv) ? product_rate
@@ -237,7 +255,8 @@ double prn_conv_first_layer_cycles(const prony_context *context, const prn_conv 
     const double reordered = image || conv->x->layout == PRN_PLAIN
                                  ? 0.0
                                  : reorder_start + near_reorder * (double)(conv->in_channels * conv->in_spatial);
-    return (double)conv->batch * (products / (double)lanes * rate + (many_taps ? 0.0 : short_sum_start) + reordered);
+    return (double)conv->batch * (products * rate + (many_taps ? 0.0 : short_sum_start) + reordered) +
+           memory_cycles(conv, lanes);
 }
 
 /* ---- row-vectorised direct ---- */
@@ -257,7 +276,7 @@ double prn_conv_row_direct_cycles(const prony_context *context, const prn_conv *
 {
     const int64_t lanes = model_lanes(context);
     const bool first = conv->in_channels <= FIRST_LAYER, small = prn_conv_is_small(conv);
-    const bool few = !first && !small && conv->in_channels < lanes;
+    const bool few = !first && !small && conv->in_channels < lanes && conv->kernel_volume > 1;
     const double products = (double)conv_cost_model_whole(positions, lanes) * (double)conv->kernel_volume *
                             (double)conv->group_in * (double)conv->out_channels / (double)lanes *
                             (few                                               ? few_channels_rate
@@ -265,15 +284,15 @@ double prn_conv_row_direct_cycles(const prony_context *context, const prn_conv *
                                                                                : narrow_rows_rate);
     const double reordered = (double)conv->out_spatial * (double)conv->out_channels +
                              (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
-    const double filters = (double)(conv->group_in * conv->out_channels * conv->kernel_volume);
-    const double all = overlapped((double)conv->batch * products, read_cycles(conv, lanes, filters, 1.0));
+    const prn_conv one = conv->groups > 1 ? prn_direct_of_groups(conv) : *conv;
+    const double all = (double)conv->batch * products + memory_cycles(&one, lanes);
     if (conv->groups > 1)
         return is_depthwise(conv) || copied > MOST_GROUPS_COPIED || fills_blocks(conv) ? INFINITY : all;
     if (copied >= MOST_COPIED) return INFINITY;
     if (conv->kernel_volume == 1 && !first) {
         if (conv->x->layout != PRN_PLAIN || conv->in_channels > FEW_CHANNELS || conv->out_channels > FEW_CHANNELS)
             return INFINITY;
-        return few ? all * product_rate / few_channels_rate : all;
+        return all;
     }
     return (small || first ? 1.0 : far_rows) *
            (all + (double)conv->batch * (small ? near_reorder : far_reorder) * reordered);
@@ -332,7 +351,7 @@ static double dnnl_rate(const prn_conv *conv, bool wide)
 {
     if (conv->groups > 1) return dnnl_groups_rate;
     if (wide) return dnnl_wide_rate;
-    if (conv->groups == 1 && conv->in_channels <= FIRST_LAYER) return dnnl_narrow_image_rate;
+    if (conv->in_channels <= FIRST_LAYER) return dnnl_narrow_image_rate;
     return dnnl_narrow_rate;
 }
 
@@ -352,7 +371,8 @@ double prn_conv_dnnl_cycles(const prony_context *context)
     if (conv.groups > 1 && (conv.group_in % lanes || conv.group_out % lanes)) return INFINITY;
     const double rate = dnnl_rate(&conv, wide);
     if (conv.groups == 1 && conv.in_channels <= FIRST_LAYER)
-        return vectors_of_outputs(&conv, lanes) * (double)(conv.in_channels * conv.kernel_volume) * rate + beside;
+        return vectors_of_outputs(&conv, lanes) * (double)(conv.in_channels * conv.kernel_volume) * rate +
+               memory_cycles(&conv, lanes) + beside;
     const prn_conv one = conv.groups > 1 ? prn_direct_of_groups(&conv) : conv;
     return product_cycles(&one, lanes, rate) + reordered_input(&conv) + beside;
 }

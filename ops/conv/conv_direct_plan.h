@@ -103,10 +103,10 @@ static inline int64_t prn_direct_most(const prn_direct_plan *plan, int64_t block
     return plan->in_a_row ? plan->simd->row_positions[blocks] : plan->simd->positions[blocks];
 }
 
-/* Multiply-adds of an image. */
+/* Multiply-adds of an image. Taps of plain windows are those of all input channels. */
 static inline double prn_direct_work(const prn_direct_plan *plan)
 {
-    return (double)plan->spots * (double)plan->taps * (double)plan->conv.in_channels * (double)plan->conv.out_channels;
+    return (double)plan->spots * (double)plan->taps * (double)plan->depth * (double)plan->conv.out_channels;
 }
 
 /* Groups whose channels fill whole blocks lie in memory as images of their own, with one set of weights after the

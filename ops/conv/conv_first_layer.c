@@ -66,7 +66,7 @@ bool prn_conv_first_layer_supported(const prony_context *context)
 double prn_conv_first_layer_predict(const prony_context *context)
 {
     prn_conv conv;
-    return prn_conv_read(context, &conv) == PRONY_OK && conv.in_channels <= MOST_CHANNELS
+    return prn_conv_read(context, &conv) == PRONY_OK && conv.groups == 1 && conv.in_channels <= MOST_CHANNELS
                ? prn_conv_first_layer_cycles(context, &conv)
                : INFINITY;
 }

@@ -71,7 +71,7 @@ typedef struct job {
     const float *x;
     float *y;
     int64_t planes, spatial, lanes, planes_per_task;
-    bool average;
+    bool average, nhwc;
 } job;
 
 static inline float pool_global_combine(float a, float b, bool average)
@@ -126,9 +126,7 @@ static void pool_global_task(void *argument, int64_t task)
     const job *job = argument;
     const int64_t end = prn_least((task + 1) * job->planes_per_task, job->planes);
     int64_t plane = task * job->planes_per_task;
-    /* Runs of four are those of kernels whose blocks have four channels; NHWC may have as many on others. */
-    const bool fours = job->lanes == 4 && prn_layout_blocked() == PRN_BLOCKED4;
-    if (job->lanes == 1 || fours || job->lanes == 8 || job->lanes == 16) {
+    if (!job->nhwc) {
         for (; plane < end && !prn_cancelled(); plane += 2) pool_runs(job, plane, prn_least(end - plane, 2));
     } else {
         for (; plane < end && !prn_cancelled(); plane++) pool_image(job, plane);
@@ -141,9 +139,12 @@ static prony_status pool_global_run_native(const prony_context *context)
     const prony_value *x = context->inputs[0];
     prn_layout layout = (prn_layout)x->layout;
     int64_t block = prn_layout_block(layout);
-    job job = {.x = x->data, .y = context->outputs[0]->data, .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE};
+    job job = {.x = x->data,
+               .y = context->outputs[0]->data,
+               .average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
+               .nhwc = layout == PRN_NHWC};
     job.spatial = prn_shape_count(&x->shape, 2, x->shape.rank);
-    job.lanes = layout == PRN_NHWC ? x->shape.dim[1] : block ? block : 1;
+    job.lanes = job.nhwc ? x->shape.dim[1] : block ? block : 1;
     job.planes = prn_layout_elements(&x->shape, layout) / (job.spatial * job.lanes);
     job.planes_per_task = TASK_ELEMENTS / (job.spatial * job.lanes) + 1;
     job.planes_per_task += job.planes_per_task % 2;

@@ -260,12 +260,14 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     return PRONY_OK;
 }
 
-/* Stores what the cost model predicted for the kernel and for the next best one. */
-static prony_status fill_choice(prony_report *report, const prn_step *step, const prn_kernel *kernel,
-                                prn_kernel_choice *choice)
+/* Stores what the cost model predicts for the kernel and for the next best one. After a run, weights that the run made look
+ * like constants, for which other kernels would be asked: their nodes have none. */
+static prony_status fill_choice(prony_report *report, const prn_plan *plan, const prn_step *step,
+                                const prn_kernel *kernel, prn_kernel_choice *choice)
 {
     *choice = (prn_kernel_choice){.cycles = -1.0};
     if (!kernel || !kernel->predict || step->dynamic || !step->node->binding.op) return PRONY_OK;
+    if (step->context.input_count < 2 || !plan->values[step->inputs[1]]->constant) return PRONY_OK;
     const prn_kernel *next =
         prn_op_next_kernel(step->node->binding.op, &step->context, kernel, &choice->cycles, &choice->next_cycles);
     choice->next = next ? report_build_copy_text(report, next->name) : NULL;
@@ -317,7 +319,7 @@ static prony_status fill_operators(prony_report *report, const prn_plan *plan, p
         for (size_t k = 0; k < step->context.output_count; k++)
             if (step->outputs[k] != PRN_NO_VALUE) row->output_bytes += plan->values[step->outputs[k]]->bytes;
         row->scratch_bytes = step->context.scratch_bytes;
-        if (fill_choice(report, step, kernel, &choices[s]) != PRONY_OK) return prn_no_memory(error);
+        if (fill_choice(report, plan, step, kernel, &choices[s]) != PRONY_OK) return prn_no_memory(error);
         PRN_TRY(fill_kernel_facts(report, row, step, kernel, error));
     }
     return PRONY_OK;

@@ -1,7 +1,7 @@
 /* Reasons, the most certain first: extra work, threads, then the kernel's own facts. Thresholds chosen without
  * measurement. */
 #include "base/integers.h"
-#include "base/cpu/isa.h"
+#include "ops/layout.h"
 #include "profiler/report/reasons.h"
 
 #include "profiler/text/number_text.h"
@@ -240,7 +240,7 @@ static void find_choice(found *f, const prony_operator_row *row)
     const prn_kernel_choice *choice = r->choices ? &r->choices[row->index] : NULL;
     if (!choice || !(choice->cycles >= 0) || !isfinite(choice->cycles)) return;
     const int threads = prn_report_threads(r) > 1 ? prn_report_threads(r) : 1;
-    const double flops = 4.0 * (prn_isa_has(PRN_HAS_AVX512) ? 16 : 8),
+    const double flops = 4.0 * (double)prn_layout_block(prn_layout_blocked()),
                  peak = prn_report_roof_flops(r, "fp32") / threads;
     const double ns = peak > 0 ? 1e9 * flops / peak : 1.0 / 3.0;
     char text[REASON_BYTES];
