@@ -178,6 +178,8 @@ static int store_connect(history_store **out, const options *o, const char *file
     *out = s;
     if (!s) return fail(o, "out of memory");
     *s = (history_store){.o = o, .file = file};
+    const char *why;
+    if (!sqlite_load(&why)) return fail(o, "SQLite cannot be loaded: %s", why);
     if (sqlite3_open_v2(name, &s->db, flags | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK)
         return store_fail(s, "open the file");
     sqlite3_busy_timeout(s->db, BUSY_MS);

@@ -4,7 +4,7 @@
 
 #include "bench/history/history.h"
 
-#include <sqlite3.h>
+#include "bench/history/sqlite_library.h"
 
 struct history_store {
     sqlite3 *db;

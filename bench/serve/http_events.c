@@ -1,8 +1,8 @@
 /* Server-sent events: one newest event for all streams. A stream without anything to send is suspended until the next
  * one; a stream that reads slowly misses events instead of keeping them. */
 #include "bench/serve/service.h"
+#include "bench/serve/microhttpd_library.h"
 
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 

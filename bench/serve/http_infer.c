@@ -1,7 +1,7 @@
 /* Inference: a job between a suspended connection and the batcher. */
 #include "bench/serve/service.h"
+#include "bench/serve/microhttpd_library.h"
 
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* The daemon of libmicrohttpd: its socket, its limits and its end. */
 #define _GNU_SOURCE
 #include "bench/serve/http_exchange.h"
+#include "bench/serve/microhttpd_library.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -102,6 +102,8 @@ static void log_nothing(void *user, const char *format, va_list arguments)
 
 int service_listen(service *s)
 {
+    const char *why;
+    if (!microhttpd_load(&why)) return fail(s->o, "libmicrohttpd cannot be loaded: %s", why);
     int code = open_listener(s);
     if (code != EXIT_DONE) return code;
     unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
