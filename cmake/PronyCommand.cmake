@@ -8,6 +8,7 @@ target_compile_options(prony_heap_hooks PRIVATE -fno-builtin)
 set(prn_embedded ${PROJECT_SOURCE_DIR}/models/digits.onnx ${PROJECT_SOURCE_DIR}/models/digits_images.npy
     ${PROJECT_SOURCE_DIR}/models/digits_labels.npy)
 add_library(prony_embedded OBJECT ${PROJECT_SOURCE_DIR}/bench/embedded.S)
+target_include_directories(prony_embedded PRIVATE ${PROJECT_SOURCE_DIR})
 target_compile_options(prony_embedded PRIVATE "-Wa,-I${PROJECT_SOURCE_DIR}/models")
 set_source_files_properties(${PROJECT_SOURCE_DIR}/bench/embedded.S PROPERTIES OBJECT_DEPENDS "${prn_embedded}")
 

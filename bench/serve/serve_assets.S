@@ -1,21 +1,5 @@
 /* The files behind bench/serve/serve_assets.h. */
-        .section .rodata
-
-        .macro begin name
-        .balign 16
-        .globl \name
-        .hidden \name
-        .type \name, %object
-\name:
-        .endm
-
-        .macro finish name
-\name\()_end:
-        .globl \name\()_end
-        .hidden \name\()_end
-        .size \name, . - \name
-        .byte 0
-        .endm
+#include "base/embed.inc"
 
         begin serve_page_body
         .incbin "live.html"
@@ -29,5 +13,3 @@
         begin serve_page_script
         .incbin "live.js"
         finish serve_page_script
-
-        .section .note.GNU-stack, "", %progbits

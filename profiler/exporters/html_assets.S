@@ -1,27 +1,5 @@
 /* The files behind profiler/exporters/html_assets.h. */
-        .section .rodata
-
-        .macro begin name
-        .balign 16
-        .globl \name
-        .hidden \name
-        .type \name, %object
-\name:
-        .endm
-
-        .macro finish name
-\name\()_end:
-        .globl \name\()_end
-        .hidden \name\()_end
-        .size \name, . - \name
-        .byte 0
-        .endm
-
-        .macro embed name, file
-        begin \name
-        .incbin "\file"
-        finish \name
-        .endm
+#include "base/embed.inc"
 
         embed prn_html_page, "page.html"
         embed prn_html_style, "page.css"
@@ -46,5 +24,3 @@
         .incbin "tables.js"
         .incbin "print.js"
         finish prn_html_tables_script
-
-        .section .note.GNU-stack, "", %progbits

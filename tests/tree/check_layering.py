@@ -29,9 +29,11 @@ FAMILY = {"", "kernels", "vendor"}
 OWNERS = {  # header prefix: files that may include it
     "omp.h": r"base/threads/parallel\.c",
     "mpi.h": r"bench/cluster/((prony_mpi|message)\.c|pipeline\.h)",
+    "microhttpd.h": r"bench/serve/microhttpd_library\.h",
+    "sqlite3.h": r"bench/history/sqlite_library\.h",
     "cblas": r"ops/vendor/blas\.c",
     "openblas": r"ops/vendor/blas\.c",
-    "dlfcn.h": r"ops/vendor/blas\.c|ops/vendor/dnnl_guard\.c|bench/versus/ort\.c",
+    "dlfcn.h": r"ops/vendor/blas\.c|ops/vendor/dnnl_guard\.c|bench/versus/ort\.c|bench/process/late_library\.c",
     "oneapi/": r"ops/vendor/dnnl\w*\.[ch]",
     "dnnl": r"ops/vendor/dnnl\w*\.[ch]",
     "png.h": r"loaders/images/image_png\.c",
