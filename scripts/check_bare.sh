@@ -101,7 +101,9 @@ read_sources() {
     while read -r file; do
         [ ! -f "$file" ] || keys+=("$file")
     done < <(grep -ohE '/[^] ,=]+\.(gpg|pgp|asc)' "${entries[@]}" | sort -u)
-    [ -n "$(ls /usr/share/debootstrap/scripts/"$suite" 2>/dev/null)" ] || cannot "this debootstrap knows no suite '$suite'"
+    recipe=/usr/share/debootstrap/scripts/$suite
+    [ -e "$recipe" ] || [ "$suite" != forky ] || recipe=/usr/share/debootstrap/scripts/sid # a debootstrap older than the suite
+    [ -e "$recipe" ] || cannot "this debootstrap knows no suite '$suite'"
 }
 
 # debootstrap fetches by wget, which is told of a proxy by the environment alone.
@@ -122,7 +124,7 @@ make_system() {
         case $file in *.gpg | *.pgp) options+=("--keyring=$file") && break ;; esac
     done
     case $mirror in https://*) options+=(--include=ca-certificates) ;; esac
-    debootstrap "${options[@]}" "$suite" "$system" "$mirror" >"$place/debootstrap.log" 2>&1 || {
+    debootstrap "${options[@]}" "$suite" "$system" "$mirror" "$recipe" >"$place/debootstrap.log" 2>&1 || {
         tail -n 20 "$place/debootstrap.log" "$system/debootstrap/debootstrap.log" >&2 2>/dev/null || true
         exit 1
     }

@@ -14,7 +14,7 @@
 static void *spin(void *argument)
 {
     (void)argument;
-    for (volatile unsigned i = 0;; i++) continue;
+    for (;;) __asm__ volatile(""); /* without an effect, a compiler may assume that the loop ends */
     return NULL;
 }
 

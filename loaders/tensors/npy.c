@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char npy_magic[6] = "\x93NUMPY";
+static const char npy_magic[6] = {'\x93', 'N', 'U', 'M', 'P', 'Y'};
 
 /* The types both sides have. The first letter of a descr is the byte order. */
 static const struct {

@@ -175,24 +175,25 @@ static double block_products(const prn_conv *conv, int64_t lanes)
            taps_inside(&conv->window, 2) * (double)conv->kernel_volume * channel_pairs(conv, lanes) / (double)lanes;
 }
 
-/* What filters from memory add to products. It does not grow with the batch, so all kernels but Winograd's have the same:
- * their predictions differ by parts that do, and the batch does not decide among kernels that give other bits. */
-static double memory_cycles(const prn_conv *conv, int64_t lanes)
+/* What filters from memory add to products: `sets` of them, one for each group. It does not grow with the batch, so all
+ * kernels but Winograd's have the same: their predictions differ by parts that do, and the batch does not decide among
+ * kernels that give other bits. */
+static double memory_cycles(const prn_conv *conv, int64_t lanes, int64_t sets)
 {
     const double products = block_products(conv, lanes) * product_rate;
-    const double filters = (double)conv->kernel_volume * channel_pairs(conv, lanes);
+    const double filters = (double)(sets * conv->kernel_volume) * channel_pairs(conv, lanes);
     return overlapped(products, read_cycles(conv, lanes, filters, 1.0)) - products;
 }
 
 /* Products on blocks of channels, beside the filters from memory. */
-static double product_cycles(const prn_conv *conv, int64_t lanes, double rate)
+static double product_cycles(const prn_conv *conv, int64_t lanes, int64_t sets, double rate)
 {
-    return block_products(conv, lanes) * rate + memory_cycles(conv, lanes);
+    return block_products(conv, lanes) * rate + memory_cycles(conv, lanes, sets);
 }
 
 double prn_conv_product_cycles(const prn_conv *conv, int64_t lanes)
 {
-    return product_cycles(conv, lanes, product_rate);
+    return product_cycles(conv, lanes, 1, product_rate);
 }
 
 /* Cycles to reorder the input for a kernel that takes blocks and gets a plain image of one tap, whose products do not hide
@@ -231,9 +232,10 @@ double prn_conv_direct_cycles(const prony_context *context, const prn_conv *conv
     if (variable && conv->group_in < LEAST_VARIABLE_CHANNELS) return INFINITY;
     const prn_conv one = conv->groups > 1 ? prn_direct_of_groups(conv) : *conv;
     if (is_strict(context)) return block_products(&one, lanes) * product_rate;
-    if (conv->groups > 1) return product_cycles(&one, lanes, wide ? direct_groups_rate : direct_narrow_groups_rate);
+    if (conv->groups > 1)
+        return product_cycles(&one, lanes, conv->groups, wide ? direct_groups_rate : direct_narrow_groups_rate);
     const double start = wide && conv->kernel_volume > 1 ? wide_direct_start : 0.0;
-    return product_cycles(conv, lanes, wide ? product_rate : narrow_direct_rate(conv, lanes)) +
+    return product_cycles(conv, lanes, 1, wide ? product_rate : narrow_direct_rate(conv, lanes)) +
            (double)conv->batch * start + reordered_input(conv);
 }
 
@@ -256,7 +258,7 @@ double prn_conv_first_layer_cycles(const prony_context *context, const prn_conv 
                                  ? 0.0
                                  : reorder_start + near_reorder * (double)(conv->in_channels * conv->in_spatial);
     return (double)conv->batch * (products * rate + (many_taps ? 0.0 : short_sum_start) + reordered) +
-           memory_cycles(conv, lanes);
+           memory_cycles(conv, lanes, 1);
 }
 
 /* ---- row-vectorised direct ---- */
@@ -285,7 +287,7 @@ double prn_conv_row_direct_cycles(const prony_context *context, const prn_conv *
     const double reordered = (double)conv->out_spatial * (double)conv->out_channels +
                              (first ? 0.0 : (double)conv->in_spatial * (double)conv->in_channels);
     const prn_conv one = conv->groups > 1 ? prn_direct_of_groups(conv) : *conv;
-    const double all = (double)conv->batch * products + memory_cycles(&one, lanes);
+    const double all = (double)conv->batch * products + memory_cycles(&one, lanes, conv->groups);
     if (conv->groups > 1)
         return is_depthwise(conv) || copied > MOST_GROUPS_COPIED || fills_blocks(conv) ? INFINITY : all;
     if (copied >= MOST_COPIED) return INFINITY;
@@ -372,9 +374,9 @@ double prn_conv_dnnl_cycles(const prony_context *context)
     const double rate = dnnl_rate(&conv, wide);
     if (conv.groups == 1 && conv.in_channels <= FIRST_LAYER)
         return vectors_of_outputs(&conv, lanes) * (double)(conv.in_channels * conv.kernel_volume) * rate +
-               memory_cycles(&conv, lanes) + beside;
+               memory_cycles(&conv, lanes, 1) + beside;
     const prn_conv one = conv.groups > 1 ? prn_direct_of_groups(&conv) : conv;
-    return product_cycles(&one, lanes, rate) + reordered_input(&conv) + beside;
+    return product_cycles(&one, lanes, conv.groups, rate) + reordered_input(&conv) + beside;
 }
 
 /* ---- Winograd ---- */

@@ -1,5 +1,5 @@
-/* Shared by conv_f32_direct and convtranspose_f32_direct before they run: their parts, how these are cut to
- * tasks, and the packed weights. */
+/* Shared by conv_f32_direct, conv_f32_first_layer and convtranspose_f32_direct before they run: their parts, how these are
+ * cut to tasks, and the packed weights. */
 #include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "base/threads/cancel.h"
@@ -293,6 +293,7 @@ prony_status prn_direct_pack(const prony_context *context, prn_direct_state *sta
 {
     const prn_conv *conv = &state->plans[0]->conv;
     const void *packed;
+    /* Plain windows have one set of weights, in an order of their own: 0 in the place of the sets. */
     prn_pack_key key = {.build = conv_direct_phases_build_weights,
                         .size = {state->plans[0]->simd->lanes, state->plans[0]->windows ? 0 : state->sets,
                                  conv->out_channels, conv->in_channels, conv->kernel_volume}};

@@ -112,9 +112,33 @@ static void the_choice_has_the_fewest_cycles(void **state)
     }
 }
 
+/* Kernels that give other bits do not take over as images are added. Winograd aside, whose tiles of small images share rows. */
+static void the_batch_does_not_decide(void **state)
+{
+    static const layer same_for_batches[] = {
+        {"f32[1,64,2,2] !f32[64,64,5,5]", "strides=[2,2] pads=[2,2,2,2]", NULL, NULL, NULL},
+        {"f32[1,14,8,8] !f32[512,14,3,3]", "pads=[1,1,1,1]", NULL, NULL, NULL},
+        {"f32[1,64,7,7] !f32[256,64,1,1]", "", NULL, NULL, NULL},
+        {"f32[1,48,6,6] !f32[48,24,3,3]", "group=2 pads=[1,1,1,1]", NULL, NULL, NULL},
+        {"f32[1,3,16,16] !f32[32,3,3,3]", "strides=[2,2] pads=[1,1,1,1]", NULL, NULL, NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof same_for_batches / sizeof *same_for_batches; i++) {
+        problem *p = open_problem(same_for_batches[i].inputs, same_for_batches[i].attributes);
+        const char *alone = prn_op_kernel(p->op, &p->context, false, NULL)->name;
+        for (int64_t batch = 2; batch <= 64; batch *= 2) {
+            p->in[0].shape.dim[0] = batch;
+            assert_int_equal(p->op->infer(&p->context), PRONY_OK);
+            assert_string_equal(prn_op_kernel(p->op, &p->context, false, NULL)->name, alone);
+        }
+        op_case_node_release(&p->row);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(layers_of_known_networks_keep_their_kernels),
-                                       cmocka_unit_test(the_choice_has_the_fewest_cycles)};
+                                       cmocka_unit_test(the_choice_has_the_fewest_cycles),
+                                       cmocka_unit_test(the_batch_does_not_decide)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
