@@ -62,8 +62,8 @@ static const double amx_f32_rate = 0.38, amx_pointwise_rate = 0.30, amx_fast_rat
 
 /* Offsets of several taps before the first tile, beside oneDNN. Crossover: 300,000 multiply-adds with AVX-512 (above). */
 static const double wide_direct_start = 1181.0;
-/* oneDNN's own start with AVX2, about 4 us. */
-static const double dnnl_narrow_start = 15000.0;
+/* oneDNN's own start, about 4 us. Measured on Zen 4, with AVX2 and AVX-512. */
+static const double dnnl_start = 15000.0;
 /* Tiles begin and end: sums of fewer than 64 products. Crossover at 1,500,000 multiply-adds (first layers on Sapphire
  * Rapids: resnet50's at two threads 1164 to 665 us). */
 enum { SHORT_SUM = 64 };
@@ -367,7 +367,7 @@ double prn_conv_dnnl_cycles(const prony_context *context)
     const bool wide = lanes == 16;
     const double beside =
         (!wide && prn_direct_epilogue_has_maps(context) ? dnnl_maps * vectors_of_outputs(&conv, lanes) : 0.0) +
-        (wide ? 0.0 : (double)conv.batch * dnnl_narrow_start);
+        (double)conv.batch * dnnl_start;
     if (is_depthwise(&conv))
         return depthwise_products(&conv, lanes) * (wide ? dnnl_wide_depthwise : dnnl_narrow_depthwise) + beside;
     if (conv.groups > 1 && (conv.group_in % lanes || conv.group_out % lanes)) return INFINITY;
