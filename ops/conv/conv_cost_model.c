@@ -74,8 +74,6 @@ static const double near_reorder = 0.33, far_reorder = 0.66;
 /* A Reorder is a step of its own: about 300 ns. Like every start it counts for each image, so that small problems take the
  * same kernel, and give the same bits, for every batch. */
 static const double reorder_start = 1000.0;
-/* The row-vectorised kernel between blocked neighbours of large images has to take half the time. As above. */
-static const double far_rows = 2.0;
 /* A vector of outputs through maps (Silu, HardSwish, ...) in oneDNN's kernels with AVX2, beyond vec.h's. Crossover: maps
  * decide for every convolution of one tap (efficientnet_b0, mobilenet_v3_large: above). */
 static const double dnnl_maps = 30.0;
@@ -296,8 +294,7 @@ double prn_conv_row_direct_cycles(const prony_context *context, const prn_conv *
             return INFINITY;
         return all;
     }
-    return (small || first ? 1.0 : far_rows) *
-           (all + (double)conv->batch * (small ? near_reorder : far_reorder) * reordered);
+    return all + (double)conv->batch * (small ? near_reorder : far_reorder) * reordered;
 }
 
 /* ---- depthwise ---- */
