@@ -10,6 +10,7 @@
 #   package   the user's `make demo` and `make deb`; a third system installs the package with its dependencies alone, profiles a model,
 #             compiles README's program against the package, and removes the package
 #   required  a system with the required packages alone builds, runs the unit tests, and names every library that is left out
+#   clang     a system with the optional packages too builds with the newest clang that the suite has, and runs the unit tests
 #
 # Exit status 3: this machine cannot do it; one line says why.
 #
@@ -31,8 +32,8 @@ say() {
 # ---- outside: what is needed, the folder, the namespaces ----
 
 outside() {
-    [[ $suite =~ ^[a-z]+$ && $1 =~ ^(all|demo|package|required)$ ]] || {
-        echo "usage: check_bare.sh SUITE [all|demo|package|required], with SUITE bookworm, trixie, forky or sid" >&2
+    [[ $suite =~ ^[a-z]+$ && $1 =~ ^(all|demo|package|required|clang)$ ]] || {
+        echo "usage: check_bare.sh SUITE [all|demo|package|required|clang], with SUITE bookworm, trixie, forky or sid" >&2
         exit 2
     }
     [ "$(id -u)" -eq 0 ] || cannot "it needs root"
@@ -286,6 +287,21 @@ check_required() {
     compare_bits build
 }
 
+check_clang() {
+    local newest
+    person=root
+    mount_copy clang
+    prepare root
+    newest=$(at / root apt-cache search --names-only '^clang-[0-9]+$' | sed -n 's/^clang-\([0-9]*\) .*/\1/p' | sort -n | tail -n 1)
+    say "root: a build by clang $newest"
+    at "$folder" root env DEBIAN_FRONTEND=noninteractive scripts/install_packages.sh build test >"$place/install.log" 2>&1
+    as_root "apt-get install -y --no-install-recommends clang-$newest libomp-$newest-dev"
+    at "$folder" root sh -c 'cmake -S . -B build -DCMAKE_C_COMPILER="$1" -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON -DPRONY_WERROR=ON &&
+        cmake --build build -j "$(nproc)" && build/prony version && ctest --test-dir build --output-on-failure -j "$(nproc)" -L unit -LE "again|long"' \
+        sh "clang-$newest"
+    compare_bits build
+}
+
 as_root() { # COMMAND LINE of packages; its words only where it fails
     at / root env DEBIAN_FRONTEND=noninteractive sh -c "$1" >"$place/install.log" 2>&1 || {
         tail -n 20 "$place/install.log" >&2
@@ -318,6 +334,11 @@ inside() {
 
     if [ "$mode" = required ]; then
         check_required
+        say "done"
+        return
+    fi
+    if [ "$mode" = clang ]; then
+        check_clang
         say "done"
         return
     fi
