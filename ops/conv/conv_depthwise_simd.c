@@ -39,14 +39,21 @@ VEC_INLINE void conv_depthwise_simd_finish(const prn_depthwise_row *row, int64_t
     }
 }
 
+VEC_INLINE void conv_depthwise_simd_tap(vf *sum, const float *x, const float *weights, int64_t step,
+                                        const int positions)
+{
+    const vf weight = v_load(weights);
+    PRN_UNROLL
+    for (int p = 0; p < positions; p++) sum[p] += v_load(x + p * step * VEC_LANES) * weight;
+}
+
 /* Outputs [at, at + positions), none of whose columns is padding; positions, stride and kernel columns (0: any) are
  * constants after inlining. */
 VEC_INLINE void conv_depthwise_simd_tile(const prn_depthwise_row *row, const taps *rows, int64_t at,
                                          const int positions, const int64_t stride, const int64_t kernel)
 {
     vf sum[POSITIONS];
-    const int64_t step = stride ? stride : row->stride, columns = kernel ? kernel : row->kernel[1];
-    const int64_t dilation = kernel ? 1 : row->dilation[1];
+    const int64_t step = stride ? stride : row->stride;
     PRN_UNROLL
     for (int p = 0; p < positions; p++) sum[p] = (vf){0};
     for (int64_t ky = rows->first; ky < rows->end; ky++) {
@@ -54,11 +61,11 @@ VEC_INLINE void conv_depthwise_simd_tile(const prn_depthwise_row *row, const tap
             row->x + ((row->top + ky * row->dilation[0]) * row->width + row->left + at * row->stride) * VEC_LANES;
         const float *weights = row->weights + ky * row->kernel[1] * VEC_LANES;
         PRN_UNROLL
-        for (int64_t kx = 0; kx < columns; kx++) {
-            const vf weight = v_load(weights + kx * VEC_LANES);
-            PRN_UNROLL
-            for (int p = 0; p < positions; p++) sum[p] += v_load(x + (kx * dilation + p * step) * VEC_LANES) * weight;
-        }
+        for (int64_t kx = 0; kx < kernel; kx++)
+            conv_depthwise_simd_tap(sum, x + kx * VEC_LANES, weights + kx * VEC_LANES, step, positions);
+        for (int64_t kx = 0; !kernel && kx < row->kernel[1]; kx++)
+            conv_depthwise_simd_tap(sum, x + kx * row->dilation[1] * VEC_LANES, weights + kx * VEC_LANES, step,
+                                    positions);
     }
     conv_depthwise_simd_finish(row, at, sum, positions);
 }
