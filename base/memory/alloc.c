@@ -149,7 +149,7 @@ static void *spare_take(size_t bytes, unsigned shift)
     return block;
 }
 
-/* true: the block waits. Its bytes may not be read meanwhile. */
+/* true: the block waits; its bytes hold the next one's address and may not be read meanwhile. */
 static bool spare_put(void *block)
 {
     prn_spare_blocks *spare = spare_current;
@@ -159,13 +159,13 @@ static bool spare_put(void *block)
     const int row = spare ? spare_row(shift) : -1;
     const unsigned k = row < 0 ? PRN_SPARE_CLASSES : spare_class(bytes);
     if (k == PRN_SPARE_CLASSES || bytes != (size_t)1 << (k + SPARE_FIRST_SHIFT) ||
-        bytes > SPARE_LARGEST_BYTES - spare->bytes)
+        bytes < ((size_t)1 << shift) + sizeof block || bytes > SPARE_LARGEST_BYTES - spare->bytes)
         return false;
     memcpy(block, &spare->first[row][k], sizeof block);
     spare->first[row][k] = block;
     spare->filled[row] |= UINT32_C(1) << k;
     spare->bytes += bytes;
-    prn_bytes_poison((char *)block + sizeof block, bytes - ((size_t)1 << shift) - sizeof block);
+    prn_bytes_forbid((char *)block + sizeof block, bytes - ((size_t)1 << shift) - sizeof block);
     return true;
 }
 

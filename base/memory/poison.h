@@ -8,5 +8,7 @@
 /* Marks bytes as unused, or as used again. */
 void prn_bytes_poison(void *bytes, size_t count);
 void prn_bytes_unpoison(void *bytes, size_t count);
+/* As prn_bytes_poison in builds with the address sanitizer; does nothing in others. */
+void prn_bytes_forbid(void *bytes, size_t count);
 
 #endif

@@ -60,6 +60,26 @@ static void blocks_fit(void **unused)
     prn_spare_blocks_release(&spare);
 }
 
+/* A block without room for the list of those that wait goes back to the heap. */
+static void blocks_of_no_bytes_do_not_wait(void **unused)
+{
+    (void)unused;
+    prn_spare_blocks spare = {0};
+    (void)prn_spare_blocks_enter(&spare);
+    void *block = prn_alloc_aligned(64, 0), *other = prn_alloc_aligned(64, 0);
+    assert_true(block && other);
+    prn_free_aligned(block);
+    prn_free_aligned(other);
+    assert_int_equal(spare.bytes, 0);
+    assert_int_equal(spare.filled[0] | spare.filled[1], 0);
+    void *plain = prn_alloc(0);
+    prn_free(plain);
+    assert_ptr_equal(prn_alloc(0), plain);
+    prn_free(plain);
+    (void)prn_spare_blocks_enter(NULL);
+    prn_spare_blocks_release(&spare);
+}
+
 /* A block waits for its own budget, which pays until its release. */
 static void budgets_pay_for_waiting_blocks(void **unused)
 {
@@ -103,9 +123,8 @@ static void failures_reach_waiting_blocks(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(released_blocks_are_taken_again),
-        cmocka_unit_test(blocks_fit),
-        cmocka_unit_test(budgets_pay_for_waiting_blocks),
+        cmocka_unit_test(released_blocks_are_taken_again), cmocka_unit_test(blocks_fit),
+        cmocka_unit_test(blocks_of_no_bytes_do_not_wait),  cmocka_unit_test(budgets_pay_for_waiting_blocks),
         cmocka_unit_test(failures_reach_waiting_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
