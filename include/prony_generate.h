@@ -64,7 +64,8 @@ typedef struct prony_generator_info {
     int64_t last_run_ns;         /* of the session's run in the last call; 0: the call made no run */
 } prony_generator_info;
 
-/* A loop over one session. Not thread-safe; the session must not run otherwise meanwhile. */
+/* A loop over one session. Not thread-safe. Between its calls the caller may run the session with inputs of its own: the
+ * cache keeps its rows, and the next call binds the generator's inputs again. */
 typedef struct prony_generator prony_generator;
 
 /* Finds the decoder's inputs and outputs and takes memory for its cache. Inputs that the generator does not know (an

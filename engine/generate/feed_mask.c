@@ -16,10 +16,12 @@ static double mask_hidden(prony_dtype dtype)
     return prn_dtype_is_float(dtype) ? -0x1.fep127 : 0; /* the least bfloat16, which float32 has too */
 }
 
-/* Room for `count` elements. The session binds the bytes anew before it reads them. */
+/* Room for `count` elements. The session forgets the former bytes before they are released: a failure may come before it
+ * binds the new ones. */
 static prony_status mask_reserve(prony_generator *g, size_t count, prony_error *error)
 {
     if (count <= g->mask_capacity) return PRONY_OK;
+    PRN_TRY(prn_generator_unbind(g, g->role_of[PRN_ROLE_MASK], g->feed[PRN_ROLE_MASK], error));
     prn_budget *former = prn_budget_enter(g->session->budget);
     void *room = prn_alloc_aligned(64, count * sizeof(int64_t));
     prn_budget_enter(former);

@@ -234,35 +234,38 @@ prony_status prony_generator_create(prony_generator **out, prony_session *sessio
     return status;
 }
 
-/* Takes the generator's bytes away from the session. A failure (the session is running) leaves nothing else to do. */
-static void generator_unbind(prony_generator *g)
+prony_status prn_generator_unbind(const prony_generator *g, size_t input, const void *bytes, prony_error *error)
+{
+    if (!bytes || g->session->inputs[input].user_bytes != bytes) return PRONY_OK;
+    return prony_session_reset_input(g->session, g->graph->inputs[input].name, error);
+}
+
+/* Inputs and outputs that the caller bound, and max_dims of the session, stay. A failure (the session is running) leaves
+ * nothing else to do. */
+static void generator_leave_session(prony_generator *g)
 {
     prony_status ignored = PRONY_OK;
-    for (size_t k = 0; k < g->cache_count; k++) {
-        const prn_generator_cache *cache = &g->caches[k];
-        if (!cache->rows[cache->current]) continue;
-        ignored = prony_session_reset_input(g->session, g->graph->inputs[cache->input].name, NULL);
-        if (!cache->cross) ignored = prony_session_bind_output(g->session, cache->output, NULL, 0, NULL);
-    }
+    for (size_t k = 0; k < g->cache_count; k++)
+        for (int r = 0; r < 2; r++) ignored = prn_generator_unbind(g, g->caches[k].input, g->caches[k].rows[r], NULL);
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++)
-        if (g->feed[role])
-            ignored = prony_session_reset_input(g->session, g->graph->inputs[g->role_of[role]].name, NULL);
+        ignored = prn_generator_unbind(g, g->role_of[role], g->feed[role], NULL);
     (void)ignored;
+    if (g->session->generator != g) return;
+    prn_session_leave_generator(g->session);
+    g->session->generator = NULL;
 }
 
 void prony_generator_release(prony_generator *generator)
 {
     prony_generator *g = generator;
     if (!g) return;
-    generator_unbind(g);
+    generator_leave_session(g);
     for (size_t k = 0; k < g->cache_count; k++) {
         prn_generator_cache *cache = &g->caches[k];
         prn_free_aligned(cache->rows[0]);
         prn_free_aligned(cache->rows[1]);
     }
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) prn_free_aligned(g->feed[role]);
-    prn_session_set_growth(g->session, PRN_GROWTH_NONE);
-    g->session->graph = g->graph;
     prn_free(g->ids);
     prn_free(g->lengths);
     prn_free(g->ended);

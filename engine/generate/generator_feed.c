@@ -120,7 +120,9 @@ static prony_status feed_present(prony_generator *g, prn_generator_cache *cache,
         prn_free_aligned(cache->rows[!cache->current]);
         cache->rows[!cache->current] = NULL;
     }
-    return prony_session_bind_output(g->session, cache->output, to, to ? cache->capacity_bytes : 0, error);
+    PRN_TRY(prony_session_bind_output(g->session, cache->output, to, to ? cache->capacity_bytes : 0, error));
+    g->session->outputs[cache->output].of_generator = to != NULL;
+    return PRONY_OK;
 }
 
 static prony_status feed_caches(prony_generator *g, int64_t first, prony_error *error)
@@ -186,6 +188,11 @@ static prony_status feed_keep_cross(prony_generator *g, prony_error *error)
         char *rows = prn_alloc_aligned(64, bytes ? bytes : 1);
         if (!rows) return prn_no_memory(error);
         if (bytes) memcpy(rows, made->data, bytes);
+        const prony_status unbound = prn_generator_unbind(g, cache->input, cache->rows[cache->current], error);
+        if (unbound != PRONY_OK) {
+            prn_free_aligned(rows);
+            return unbound;
+        }
         prn_free_aligned(cache->rows[cache->current]);
         cache->rows[cache->current] = rows;
         cache->value.shape = made->shape;
@@ -348,13 +355,27 @@ static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *e
     return PRONY_OK;
 }
 
+/* Takes the session from another generator, whose dimensions grow there. */
+static void feed_take_session(prony_generator *g)
+{
+    if (g->session->generator == g) return;
+    prn_session_leave_generator(g->session);
+    g->session->generator = g;
+    g->growing[PRN_GROWTH_STEP] = g->growing[PRN_GROWTH_CHUNK] = false;
+}
+
+/* Runs of the session between those of the generator are the caller's: they see the model's graph, and leave the
+ * generator (prn_session_leave_generator). */
 prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error)
 {
     prn_spare_blocks *former = prn_spare_blocks_enter(&generator->spare);
+    feed_take_session(generator);
+    generator->session->generator_runs = true;
     const prony_status status = feed_run(generator, columns, error);
+    generator->session->generator_runs = false;
     (void)prn_spare_blocks_enter(former);
     generator->bound = generator->session->graph;
-    generator->session->graph = generator->graph; /* runs of the session between the generator's are the caller's */
+    generator->session->graph = generator->graph;
     return status;
 }
 

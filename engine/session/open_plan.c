@@ -77,12 +77,25 @@ void prn_session_set_growth(prony_session *session, prn_growth growth)
 {
     if (growth != PRN_GROWTH_NONE && session->growth != growth) open_plan_swap(session);
     session->open_count = growth == PRN_GROWTH_NONE ? 0 : session->grown_count;
+    if (growth == PRN_GROWTH_NONE && session->current == &session->open) session->current = NULL;
+}
+
+void prn_session_leave_generator(prony_session *session)
+{
+    const size_t count = session->outputs ? session->model->file->graph.output_count : 0;
+    prn_session_set_growth(session, PRN_GROWTH_NONE);
+    for (size_t k = 0; k < count; k++) {
+        if (!session->outputs[k].of_generator) continue;
+        session->outputs[k] = (prn_session_output){0};
+        prn_session_inputs_moved(session);
+    }
 }
 
 prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
                                  prony_error *error)
 {
-    for (size_t k = 0; k < session->open_count; k++) {
+    const bool of_generator = session->grown_count > 0; /* its own runs fit, and the caller's need not */
+    for (size_t k = 0; k < session->open_count && !of_generator; k++) {
         const prn_open_dim *open = &session->open_dims[k];
         if (open->input != input || shape->rank <= open->axis || shape->dim[open->axis] <= open->most) continue;
         char text[PRN_FREE_DIM_NAME_BYTES];

@@ -97,6 +97,7 @@ prony_status prn_session_plan(prony_session *session, prony_error *error)
         if (!session->inputs[i].set)
             return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: input '%s' is not set", session->model->file->name,
                             session->model->file->graph.inputs[i].name);
+    if (session->generator && !session->generator_runs) prn_session_leave_generator(session);
     if (session->current && session->current->pointed && prn_cached_fits(session, session->current)) return PRONY_OK;
     PRN_TRY(collect_dims(session, error));
     if (session->open_count && !session->open_refused && !prn_session_overrides(session)) {

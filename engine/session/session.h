@@ -28,6 +28,7 @@ typedef struct prn_session_input {
 typedef struct prn_session_output {
     void *user_bytes; /* NULL: none */
     size_t bytes;
+    bool of_generator; /* they are a generator's cache */
 } prn_session_output;
 
 typedef struct prn_cached_plan {
@@ -107,6 +108,9 @@ struct prony_session {
     bool open_refused;        /* the model cannot be bound for more than one set of extents */
     prn_growth growth;        /* of a generator: that open_dims and `open` belong to */
     prn_parked_growth parked; /* the other one */
+    const struct prony_generator
+        *generator;      /* that ran last: the growing dimensions are its own; NULL: none, or released */
+    bool generator_runs; /* the run at hand is the generator's, not the caller's */
     prony_preparations preparations;
     prn_tuning *tuning; /* of options.tune; NULL: not asked for, or no plan was made yet */
     prn_trace trace;
@@ -189,6 +193,9 @@ PRN_MUST_USE prony_status prn_session_grow(prony_session *session, prn_growth gr
 /* The next runs use the plan for all extents of this growth, if it was given dimensions; PRN_GROWTH_NONE: plans of their
  * own. Plans for all extents stay. */
 void prn_session_set_growth(prony_session *session, prn_growth growth);
+/* Before a run that is not the generator's: no dimension grows, and no output is bound to a generator's cache. The next
+ * run of the generator binds its bytes anew. */
+void prn_session_leave_generator(prony_session *session);
 /* Puts the plan for all extents into *out, with the inputs' extents; makes it if it does not exist. NULL: these inputs
  * need an own plan. */
 PRN_MUST_USE prony_status prn_open_plan(prony_session *session, prn_cached_plan **out, prony_error *error);

@@ -69,7 +69,7 @@ static prony_status bind_output(prony_session *session, size_t index, void *data
     if (!session->outputs) return prn_no_memory(error);
     prn_session_output *output = &session->outputs[index];
     if (output->user_bytes != data || output->bytes != bytes) prn_session_inputs_moved(session);
-    *output = (prn_session_output){data, bytes};
+    *output = (prn_session_output){.user_bytes = data, .bytes = bytes};
     return PRONY_OK;
 }
 

@@ -244,7 +244,9 @@ static prony_status generation_profile(prony_report **out, const prony_generator
                                        const prony_profile_options *profile, prony_error *error)
 {
     g->session->graph = g->bound;
+    g->session->generator_runs = true;
     const prony_status status = prony_session_profile(out, g->session, profile, error);
+    g->session->generator_runs = false;
     g->session->graph = g->graph;
     return status;
 }

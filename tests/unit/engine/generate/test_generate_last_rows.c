@@ -118,7 +118,7 @@ static void test_lengths_that_differ(void **state)
     generation_end(&g);
 }
 
-/* A session's own runs compute all rows, also between those of a generator, with the same shapes; a second generator finds what the
+/* The caller's runs between those of a generator compute all rows, also with the same shapes; a second generator finds what the
  * first one derived. */
 static void test_the_session_afterwards(void **state)
 {

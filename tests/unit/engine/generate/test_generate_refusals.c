@@ -150,6 +150,11 @@ static void test_session_options(void **state)
     assert_int_equal(prony_session_create(&g.session, g.model, &options, &g.error), PRONY_OK);
     refused(&g, prony_generator_create(&g.generator, g.session, NULL, &g.error), PRONY_INVALID_ARGUMENT,
             "the session has max_dims");
+    const int64_t zeros[9 * WIDTH] = {0}; /* the refusal leaves the session its maximum */
+    const prony_value past = {
+        .dtype = PRONY_FLOAT32, .shape = {4, {1, HEADS, 9, HEAD}}, .data = (void *)(uintptr_t)zeros};
+    refused(&g, prony_session_bind_input(g.session, "past_key_values.0.key", &past, &g.error), PRONY_OUT_OF_RANGE,
+            "dimension 'past' (axis 2) is 9, but its maximum is 8");
     generation_end(&g);
 }
 
