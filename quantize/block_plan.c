@@ -35,13 +35,14 @@ static prony_status block_plan_list(prn_block_plan *plan, prn_block_scope *scope
         entry.name = g->initializers[i].name;
         PRN_TRY(block_plan_add_entry(plan, scope, &entry, error));
     }
-    /* An initializer that is an input too is a default value: the input hides it. */
-    entry.initializer = PRN_BLOCK_NONE;
+    /* An initializer that is an input too is a default value, behind the other inputs: the input hides it. */
     entry.input = true;
-    for (size_t i = 0; i < g->input_count; i++) {
+    for (size_t i = 0; i < g->input_count + g->optional_count; i++) {
+        entry.initializer = i < g->input_count ? PRN_BLOCK_NONE : g->defaults[i - g->input_count];
         entry.name = g->inputs[i].name;
         PRN_TRY(block_plan_add_entry(plan, scope, &entry, error));
     }
+    entry.initializer = PRN_BLOCK_NONE;
     entry.input = false;
     for (size_t n = 0; n < g->node_count; n++) {
         scope->outputs[n] = plan->entry_count;
@@ -152,6 +153,7 @@ static bool block_plan_source(const prn_block_plan *plan, const prn_names *names
             out->turned ^= turns;
         } else if (block_plan_is_op(node, "Cast")) {
             const prony_dtype to = (prony_dtype)block_plan_int(node, "to", 0);
+            if (to != PRONY_FLOAT32 && to != PRONY_FLOAT16) return false; /* changes the weights */
             if (out->dtype == PRONY_UNDEFINED) out->dtype = to;
         } else if (!block_plan_is_op(node, "Identity")) {
             return false;

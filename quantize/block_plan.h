@@ -5,7 +5,8 @@
  *   weights   constant matrices, each once for all of its products
  *   products  MatMul and Gemm nodes that read them
  *
- * A weight may pass through Identity, Transpose and Cast before its product. Nodes and initializers that only replaced
+ * A weight may pass through Identity, Transpose and Cast to float32 or float16 before its product. Default values of
+ * inputs stay, since a caller may give others. Nodes and initializers that only replaced
  * products need are dropped. The plan borrows from the model. */
 #ifndef PRN_QUANTIZE_BLOCK_PLAN_H
 #define PRN_QUANTIZE_BLOCK_PLAN_H
@@ -20,7 +21,7 @@ typedef struct prn_block_entry {
     const char *name;
     size_t scope;
     size_t node;        /* in its graph; PRN_BLOCK_NONE: an input or initializer */
-    size_t initializer; /* in its graph; PRN_BLOCK_NONE: none */
+    size_t initializer; /* in its graph, of an input its default value; PRN_BLOCK_NONE: none */
     bool input;         /* of its graph: another value may take its place */
     size_t uses;        /* by nodes that stay, outputs and subgraphs */
     bool dropped;

@@ -369,6 +369,64 @@ static void refusals(void **unused)
     mb_free(m);
 }
 
+static bool has_input(const prony_model *model, const char *name)
+{
+    const prn_graph *g = &model->file->graph;
+    for (size_t i = 0; i < g->input_count + g->optional_count; i++)
+        if (strcmp(g->inputs[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A caller may give other weights than a default value's. */
+static void default_values_stay(void **unused)
+{
+    (void)unused;
+    model_builder *m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "rows,72");
+    mb_input(m, "given", PRONY_FLOAT32, "72,72");
+    mb_initializer(m, "given", PRONY_FLOAT32, "72,72", square);
+    mb_initializer(m, "w", PRONY_FLOAT32, "72,20", weights);
+    mb_node(m, "MatMul", "x given", "a", "");
+    mb_node(m, "MatMul", "a w", "y", "");
+    mb_output(m, "y", PRONY_FLOAT32, "rows,20");
+    prony_model *model = load(m), *made = quantize(model, NULL);
+    assert_int_equal(model->file->graph.optional_count, 1);
+    assert_int_equal(nodes_of(made, "MatMulNBits"), 1);
+    assert_int_equal(nodes_of(made, "MatMul"), 1);
+    assert_true(has_initializer(made, "given") && has_input(made, "given") && has_initializer(made, "w_Q4"));
+    prony_model_release(made);
+    prony_model_release(model);
+    mb_free(m);
+}
+
+/* A Cast to whole numbers or to bfloat16 makes other weights; one to float32 or float16 does not. */
+static void casts_that_change_weights(void **unused)
+{
+    (void)unused;
+    const prony_dtype types[] = {PRONY_INT32, PRONY_BFLOAT16, PRONY_FLOAT64, PRONY_FLOAT16};
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        char to[16];
+        model_builder *m = mb_begin(17);
+        snprintf(to, sizeof to, "to=%d", (int)types[k]);
+        mb_input(m, "x", PRONY_FLOAT32, "rows,72");
+        mb_initializer(m, "w", PRONY_FLOAT32, "72,20", weights);
+        mb_initializer(m, "other", PRONY_FLOAT32, "72,20", weights);
+        mb_node(m, "Cast", "w", "whole", to);
+        mb_node(m, "Cast", "whole", "v", "to=1");
+        mb_node(m, "MatMul", "x v", "a", "");
+        mb_node(m, "MatMul", "x other", "b", "");
+        mb_node(m, "Add", "a b", "y", "");
+        mb_output(m, "y", PRONY_FLOAT32, "rows,20");
+        prony_model *model = load(m), *made = quantize(model, NULL);
+        const bool taken = types[k] == PRONY_FLOAT16;
+        if (nodes_of(made, "MatMulNBits") != (taken ? 2 : 1) || nodes_of(made, "Cast") != (taken ? 0 : 2))
+            fail_msg("a Cast to type %d", (int)types[k]);
+        prony_model_release(made);
+        prony_model_release(model);
+        mb_free(m);
+    }
+}
+
 static void every_allocation_may_fail(void **unused)
 {
     (void)unused;
@@ -402,6 +460,8 @@ int main(void)
         cmocka_unit_test(half_precision),
         cmocka_unit_test(weights_behind_other_nodes),
         cmocka_unit_test(subgraphs_share_weights),
+        cmocka_unit_test(default_values_stay),
+        cmocka_unit_test(casts_that_change_weights),
         cmocka_unit_test(refusals),
         cmocka_unit_test(every_allocation_may_fail),
     };
