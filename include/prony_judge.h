@@ -233,6 +233,8 @@ typedef struct prony_versus_result {
 /* One for each number of threads, in the order of their first processes. Until the next addition. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_results(const prony_versus_result **rows, size_t *count,
                                                            prony_versus *versus, prony_error *error);
+/* "faster", "slower", "as fast", "cannot tell", "not judged" or "undecided", said of this engine. */
+PRONY_API const char *prony_versus_verdict_text(const prony_versus_result *row);
 
 typedef struct prony_versus_operator {
     const char *name, *kernel; /* of this engine's operator; of what the peer has alone its operator type, and "" */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 40, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
+enum { OWN_WORDS = 6, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
 #define PROFILED_RUNS "20"
 #define PROFILE_PREFIX "profile"
 
@@ -71,8 +71,10 @@ int versus_run_child(const versus_job *job, child *c, const char *command, int t
     const options *o = job->o;
     char count[VERSUS_NUMBER], text[CHILD_WORDS + 100];
     const double limit = LIMIT_LEAST + LIMIT_FACTOR * o->measuring.seconds;
+    size_t more_count = 0;
+    while (more[more_count]) more_count++;
     char **pairs = calloc(job->input_count + 1, sizeof *pairs);
-    word_list list = {calloc(MOST_WORDS + 2 * job->input_count, sizeof *list.words), 0};
+    word_list list = {calloc(OWN_WORDS + more_count + 2 * job->input_count, sizeof *list.words), 0};
     int code = list.words && pairs ? EXIT_DONE : fail(o, "out of memory");
     *c = (child){.out = -1, .err = -1};
     if (code == EXIT_DONE) {
@@ -213,8 +215,15 @@ static int measure_peer(versus_job *job, int threads, const char *const *more, p
 
 /* ---- in turns ---- */
 
-static int one_side(versus_job *job, prony_versus *versus, int threads, bool peer)
+/* A comparison that processes are added to. */
+typedef struct versus_pairs {
+    versus_job *job;
+    prony_versus *versus;
+} versus_pairs;
+
+static int versus_command_side(void *user, int threads, bool peer)
 {
+    versus_job *job = ((versus_pairs *)user)->job;
     static const char *const nothing[] = {NULL};
     prony_error error = {0};
     prony_versus_process process;
@@ -222,7 +231,7 @@ static int one_side(versus_job *job, prony_versus *versus, int threads, bool pee
     int code =
         peer ? measure_peer(job, threads, nothing, &process) : measure_own(job, "bench", threads, &report, &process);
     prony_report_release(report);
-    if (code == EXIT_DONE && prony_versus_add(versus, peer, &process, &error) != PRONY_OK)
+    if (code == EXIT_DONE && prony_versus_add(((versus_pairs *)user)->versus, peer, &process, &error) != PRONY_OK)
         code = report_error(job->o, &error);
     return code;
 }
@@ -242,8 +251,7 @@ static bool lacks_quiet(const options *o, prony_versus *versus, int threads, siz
     return true;
 }
 
-/* Measures rounds with a pair for each thread count, and at most as many again for busy pairs. */
-static int measure_pairs(versus_job *job, prony_versus *versus)
+int versus_measure_pairs(versus_job *job, prony_versus *versus, versus_side one_side, void *user)
 {
     const options *o = job->o;
     const size_t pairs = (size_t)o->measuring.processes;
@@ -257,8 +265,8 @@ static int measure_pairs(versus_job *job, prony_versus *versus)
                      job->threads[t], job->threads[t] == 1 ? "" : "s",
                      p < pairs ? "" : ", repeated because the machine was busy");
             if (want_progress(o)) show_progress_text(text);
-            code = one_side(job, versus, job->threads[t], (p & 1) != 0);
-            if (code == EXIT_DONE) code = one_side(job, versus, job->threads[t], (p & 1) == 0);
+            code = one_side(user, job->threads[t], (p & 1) != 0);
+            if (code == EXIT_DONE) code = one_side(user, job->threads[t], (p & 1) == 0);
         }
     }
     clear_progress();
@@ -366,7 +374,7 @@ static int versus_command_measure(versus_job *job, prony_model *model)
     if (code == EXIT_DONE && prony_versus_create(&versus, profile, job->peer, job->library, &error) != PRONY_OK)
         code = report_error(job->o, &error);
     if (code == EXIT_DONE) code = versus_compare(job, versus, model);
-    if (code == EXIT_DONE) code = measure_pairs(job, versus);
+    if (code == EXIT_DONE) code = versus_measure_pairs(job, versus, versus_command_side, &(versus_pairs){job, versus});
     if (code == EXIT_DONE && !interrupted()) code = add_profile(job, versus);
     if (code == EXIT_DONE) code = versus_command_show(job->o, versus);
     prony_versus_release(versus);

@@ -8,6 +8,7 @@
  * Queries lie in blocks that never move, because requests in flight point at them. */
 #include "bench/process/interrupt.h"
 #include "bench/load/load.h"
+#include "bench/random.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -134,14 +135,10 @@ static bool wait_until(int64_t ns)
     return true;
 }
 
-/* splitmix64, as an exponential of mean 1. */
+/* A draw of an exponential of mean 1. */
 static double next_gap(uint64_t *state)
 {
-    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    z ^= z >> 31;
-    return -log(((double)(z >> 11) + 0.5) * 0x1p-53);
+    return -log(((double)(random_bits(state) >> 11) + 0.5) * 0x1p-53);
 }
 
 /* true: the bound is missed for any result of the remaining queries. */

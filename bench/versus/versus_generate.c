@@ -2,7 +2,7 @@
  * processes of its own, from the same prompt. Both take the id with the largest logit; the ids are compared. */
 #include "bench/generate/generate.h"
 #include "bench/options/option_table.h"
-#include "bench/process/interrupt.h"
+#include "bench/random.h"
 #include "bench/session/inputs.h"
 #include "bench/session/judge.h"
 #include "bench/terminal/json_file.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROMPT = 512, NEW = 128, MOST_ID_TEXT = 24, SIDES = 2 };
+enum { PROMPT = 512, NEW = 128, MOST_ID_TEXT = 24, DECODER_WORDS = 32 };
 
 enum { PREFILL, DECODE, PHASES };
 
@@ -57,50 +57,19 @@ static int save_roles(versus_decoder *v, const prony_model *model, const decoder
     return code;
 }
 
-static int versus_generate_save(const versus_decoder *v, const prony_value *value, const char *path)
-{
-    prony_error error = {0};
-    return prony_value_save_npy(value, path, &error) == PRONY_OK ? EXIT_DONE : report_error(v->job.o, &error);
-}
-
-/* The prompt of --prompt-ids, or ids drawn from the seed. */
+/* The prompt of --prompt-ids, or the ids that `bench --generate` draws from the seed. */
 static int save_prompt(versus_decoder *v, const prompt *given, int64_t vocabulary)
 {
     prony_value value = {.dtype = PRONY_INT64, .shape = {1, {v->prompt}}, .data = given->ids};
-    uint64_t state = (uint64_t)v->job.o->model.seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+    const uint64_t bound = vocabulary > 0 ? (uint64_t)vocabulary : 1;
+    uint64_t state = (uint64_t)v->job.o->model.seed;
     int64_t *drawn = given->ids ? NULL : calloc((size_t)v->prompt, sizeof *drawn);
     if (!given->ids && !drawn) return fail(v->job.o, "out of memory");
-    for (int64_t k = 0; k < v->prompt && drawn; k++) {
-        state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
-        drawn[k] = (int64_t)((state >> 33) % (uint64_t)(vocabulary > 0 ? vocabulary : 1));
-    }
+    for (int64_t k = 0; k < v->prompt && drawn; k++) drawn[k] = (int64_t)(((random_bits(&state) >> 32) * bound) >> 32);
     if (drawn) value.data = drawn;
-    const int code = versus_generate_save(v, &value, v->ids_file);
+    const int code = versus_save_value(&v->job, &value, "the prompt", "", v->ids_file);
     free(drawn);
     return code;
-}
-
-/* Inputs that the generator does not feed, an encoder's states say, as files for both engines. */
-static int save_others(versus_decoder *v, const prony_model *model, const decoder *d)
-{
-    const size_t count = prony_model_input_count(model);
-    versus_job *job = &v->job;
-    job->inputs = calloc(count + 1, sizeof *job->inputs);
-    if (!job->inputs) return fail(job->o, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        const char *name = prony_generator_unfed_input(d->generator, i);
-        const prony_value *value = name ? prony_session_input_value(d->session, i) : NULL;
-        char path[VERSUS_PATH];
-        if (!value) continue;
-        snprintf(path, sizeof path, "%.3900s/input_%zu.npy", job->folder, i);
-        const int code = versus_generate_save(v, value, path);
-        if (code != EXIT_DONE) return code;
-        char *copy = strdup(name), *file = strdup(path);
-        job->inputs[job->input_count][0] = copy;
-        job->inputs[job->input_count++][1] = file;
-        if (!copy || !file) return fail(job->o, "out of memory");
-    }
-    return EXIT_DONE;
 }
 
 /* This engine's ids, and the files for all processes. */
@@ -111,14 +80,15 @@ static int versus_generate_prepare(versus_decoder *v, prony_model *model, const 
     prony_error error = {0};
     prony_generator_info info = {0};
     prompt whole = {0};
-    options from_file = *o;
-    int code = decoder_open(o, model, v->batch, v->prompt + v->tokens, false, &d);
+    options own = *o;
+    own.threads.intra_op = 0;
+    int code = decoder_open(&own, model, v->batch, v->prompt + v->tokens, false, &d);
     if (code == EXIT_DONE) prony_generator_get_info(d.generator, &info);
     if (code == EXIT_DONE) code = save_prompt(v, given, info.vocabulary);
-    from_file.generate.prompt_ids = v->ids_file;
-    if (code == EXIT_DONE) code = prompt_read(&from_file, &whole);
+    own.generate.prompt_ids = v->ids_file;
+    if (code == EXIT_DONE) code = prompt_read(&own, &whole);
     if (code == EXIT_DONE) code = save_roles(v, model, &d);
-    if (code == EXIT_DONE) code = save_others(v, model, &d);
+    if (code == EXIT_DONE) code = versus_save_inputs(&v->job, model, d.session, d.generator);
     const size_t batch = (size_t)v->batch, length = (size_t)v->prompt;
     int64_t *ids = calloc(batch * length, sizeof *ids), *next = calloc(batch, sizeof *next);
     size_t *lengths = calloc(batch, sizeof *lengths);
@@ -133,13 +103,7 @@ static int versus_generate_prepare(versus_decoder *v, prony_model *model, const 
         if (prony_generator_next(d.generator, next, NULL, &error) != PRONY_OK) code = report_error(o, &error);
         v->own_ids[n] = next[0];
     }
-    v->job.thread_count = o->threads.intra_ops.count ? o->threads.intra_ops.count : 1;
-    v->job.threads = calloc(v->job.thread_count, sizeof *v->job.threads);
-    if (code == EXIT_DONE && !v->job.threads) code = fail(o, "out of memory");
-    for (size_t t = 0; t < v->job.thread_count && code == EXIT_DONE; t++) {
-        const int asked = o->threads.intra_ops.count ? (int)o->threads.intra_ops.values[t] : 0;
-        v->job.threads[t] = asked ? asked : prony_session_threads(d.session);
-    }
+    if (code == EXIT_DONE) code = versus_choose_threads(&v->job, d.session);
     free(ids);
     free(next);
     free(lengths);
@@ -150,7 +114,7 @@ static int versus_generate_prepare(versus_decoder *v, prony_model *model, const 
 
 /* ---- processes ---- */
 
-/* Options that both kinds of process get; `words` has room for 24. */
+/* The options of both kinds of process: at most 8 words. */
 static size_t decoder_words(const versus_decoder *v, char seconds[VERSUS_NUMBER], char runs[VERSUS_NUMBER],
                             const char **words)
 {
@@ -192,7 +156,8 @@ static int decoder_own(versus_decoder *v, int threads, prony_report **report, pr
 {
     const options *o = v->job.o;
     char seconds[VERSUS_NUMBER], runs[VERSUS_NUMBER], batch[VERSUS_NUMBER], length[VERSUS_NUMBER], chunk[VERSUS_NUMBER];
-    const char *words[32];
+    const char **words = calloc(DECODER_WORDS + 2 * o->generate.cache_count, sizeof *words);
+    if (!words) return fail(o, "out of memory");
     size_t n = decoder_words(v, seconds, runs, words);
     child c;
     prony_error error = {0};
@@ -205,10 +170,10 @@ static int decoder_own(versus_decoder *v, int threads, prony_report **report, pr
     if (o->generate.max_length) words[n++] = "--max-length", words[n++] = length;
     if (o->generate.chunk) words[n++] = "--chunk", words[n++] = chunk;
     if (o->generate.roles) words[n++] = "--roles", words[n++] = o->generate.roles;
-    for (size_t k = 0; k < o->generate.cache_count && n + 3 < 32; k++)
-        words[n++] = "--cache", words[n++] = o->generate.caches[k];
+    for (size_t k = 0; k < o->generate.cache_count; k++) words[n++] = "--cache", words[n++] = o->generate.caches[k];
     words[n] = NULL;
     int code = versus_run_child(&v->job, &c, "bench", threads, words);
+    free(words);
     if (code == EXIT_DONE &&
         prony_report_load_memory(report, "a process of prony", c.output ? c.output : "", c.size, &error) != PRONY_OK)
         code = report_error(o, &error);
@@ -243,7 +208,7 @@ static void take_peer_ids(versus_decoder *v, const child *c)
 static int decoder_peer(versus_decoder *v, int threads, prony_versus_process *process, int64_t ns[PHASES])
 {
     char seconds[VERSUS_NUMBER], runs[VERSUS_NUMBER], version[VERSUS_NUMBER];
-    const char *words[32];
+    const char *words[DECODER_WORDS];
     size_t n = decoder_words(v, seconds, runs, words);
     child c;
     int64_t start = -1, done = -1, peak = -1, load = PRONY_LOAD_UNKNOWN, others = -1;
@@ -270,8 +235,9 @@ static int decoder_peer(versus_decoder *v, int threads, prony_versus_process *pr
     return code;
 }
 
-static int one_decoder(versus_decoder *v, int threads, bool peer)
+static int one_decoder(void *user, int threads, bool peer)
 {
+    versus_decoder *v = user;
     prony_versus_process process;
     prony_report *report = NULL;
     int64_t ns[PHASES];
@@ -281,44 +247,7 @@ static int one_decoder(versus_decoder *v, int threads, bool peer)
     return code;
 }
 
-/* Rounds with a pair for each thread count, and at most as many again where pairs were on a busy machine. */
-static int decoder_pairs(versus_decoder *v)
-{
-    const options *o = v->job.o;
-    const size_t pairs = (size_t)o->measuring.processes;
-    int code = EXIT_DONE;
-    prony_error error = {0};
-    for (size_t p = 0; code == EXIT_DONE && p < 2 * pairs && !interrupted(); p++)
-        for (size_t t = 0; code == EXIT_DONE && t < v->job.thread_count && !interrupted(); t++) {
-            char text[100];
-            const prony_versus_result *rows;
-            size_t count;
-            if (prony_versus_results(&rows, &count, v->phases[DECODE], &error) != PRONY_OK)
-                return report_error(o, &error);
-            if (p >= pairs && rows[t].measured_pairs - rows[t].busy_pairs >= pairs) continue;
-            snprintf(text, sizeof text, "pair %zu of %zu, %d thread%s", p + 1, p < pairs ? pairs : 2 * pairs,
-                     v->job.threads[t], v->job.threads[t] == 1 ? "" : "s");
-            if (want_progress(o)) show_progress_text(text);
-            code = one_decoder(v, v->job.threads[t], (p & 1) != 0);
-            if (code == EXIT_DONE) code = one_decoder(v, v->job.threads[t], (p & 1) == 0);
-        }
-    clear_progress();
-    if (!interrupted()) return code;
-    fail(o, "%s; the results of the pairs until then follow", interrupted());
-    return EXIT_DONE;
-}
-
 /* ---- results ---- */
-
-static const char *decoder_verdict(const prony_versus_result *row)
-{
-    if (row->withheld) return "undecided";
-    if (row->pairs < 6) return "not judged";
-    return row->verdict == PRONY_VERDICT_BETTER  ? "faster"
-           : row->verdict == PRONY_VERDICT_WORSE ? "slower"
-           : row->verdict == PRONY_VERDICT_SAME  ? "as fast"
-                                                 : "cannot tell";
-}
 
 static double tokens_of(const versus_decoder *v, int phase)
 {
@@ -343,13 +272,13 @@ static void print_decoders(const versus_decoder *v, const prony_versus_result *c
         for (int k = 0; k < PHASES; k++) {
             const prony_versus_result *r = &rows[k][t];
             char interval[40];
-            if (k == DECODE && v->tokens < 2) continue;
+            if (r->pairs == 0 || (k == DECODE && v->tokens < 2)) continue;
             if (isfinite(r->ratio_ci95[0]) && isfinite(r->ratio_ci95[1]))
                 snprintf(interval, sizeof interval, "%.3g - %.3g", r->ratio_ci95[0], r->ratio_ci95[1]);
             else
                 snprintf(interval, sizeof interval, "%.3g to %.3g", r->ratio_least, r->ratio_most);
             printf("%4d %9s %9.4g %9.4g %7.3f  %-17s %s\n", r->intra_op_threads, name[k], rate_of(v, k, r->own_ns),
-                   rate_of(v, k, r->peer_ns), r->ratio, interval, decoder_verdict(r));
+                   rate_of(v, k, r->peer_ns), r->ratio, interval, prony_versus_verdict_text(r));
         }
     for (size_t t = 0; t < count; t++)
         if (rows[DECODE][t].own_peak_rss_bytes > 0 && rows[DECODE][t].peer_peak_rss_bytes > 0)
@@ -362,16 +291,28 @@ static void print_decoders(const versus_decoder *v, const prony_versus_result *c
                (long long)v->own_ids[v->equal], (long long)v->peer_ids[v->equal]);
 }
 
+/* A JSON number, or null for a value that is not finite. */
+static void put_number(FILE *to, const char *key, double value)
+{
+    fprintf(to, "\"%s\": ", key);
+    if (isfinite(value))
+        fprintf(to, "%.12g", value);
+    else
+        fputs("null", to);
+}
+
 static void put_decoder_row(FILE *to, const versus_decoder *v, int phase, const prony_versus_result *r)
 {
     static const char *const names[] = {"prefill", "decode"};
-    fprintf(to, "\"%s\": {\"prony_tokens_per_second\": %.9g, \"peer_tokens_per_second\": %.9g, \"ratio\": %.9g, ",
-            names[phase], rate_of(v, phase, r->own_ns), rate_of(v, phase, r->peer_ns), r->ratio);
+    fprintf(to, "\"%s\": {\"prony_tokens_per_second\": %.9g, \"peer_tokens_per_second\": %.9g, ", names[phase],
+            rate_of(v, phase, r->own_ns), rate_of(v, phase, r->peer_ns));
+    put_number(to, "ratio", r->ratio);
+    fputs(", ", to);
     if (isfinite(r->ratio_ci95[0]) && isfinite(r->ratio_ci95[1]))
         fprintf(to, "\"ratio_ci95\": [%.9g, %.9g], ", r->ratio_ci95[0], r->ratio_ci95[1]);
     else
         fputs("\"ratio_ci95\": null, ", to);
-    fprintf(to, "\"prony_is\": \"%s\"}", decoder_verdict(r));
+    fprintf(to, "\"prony_is\": \"%s\"}", prony_versus_verdict_text(r));
 }
 
 static int write_decoders(const versus_decoder *v, const prony_versus_result *const rows[PHASES], size_t count)
@@ -396,8 +337,11 @@ static int write_decoders(const versus_decoder *v, const prony_versus_result *co
         put_decoder_row(file.stream, v, PREFILL, &rows[PREFILL][t]);
         fputs(", ", file.stream);
         put_decoder_row(file.stream, v, DECODE, r);
-        fprintf(file.stream, ", \"prony_peak_rss_bytes\": %.0f, \"peer_peak_rss_bytes\": %.0f}", r->own_peak_rss_bytes,
-                r->peer_peak_rss_bytes);
+        fputs(", ", file.stream);
+        put_number(file.stream, "prony_peak_rss_bytes", r->own_peak_rss_bytes);
+        fputs(", ", file.stream);
+        put_number(file.stream, "peer_peak_rss_bytes", r->peer_peak_rss_bytes);
+        fputs("}", file.stream);
     }
     fputs("\n  ]\n}\n", file.stream);
     return json_close(&file, o, code);
@@ -431,7 +375,7 @@ static int versus_generate_measure(versus_decoder *v)
         else if (o->verdict.ignore_load)
             prony_versus_ignore_load(v->phases[k]);
     }
-    if (code == EXIT_DONE) code = decoder_pairs(v);
+    if (code == EXIT_DONE) code = versus_measure_pairs(&v->job, v->phases[DECODE], one_decoder, v);
     return code == EXIT_DONE ? show_decoders(v) : code;
 }
 

@@ -13,15 +13,16 @@
  * Chosen without measurement. */
 #define AGREE 1e-3
 
-static int versus_outputs_save(const versus_job *job, const prony_value *value, const char *what, const char *name,
-                               const char *path)
+int versus_save_value(const versus_job *job, const prony_value *value, const char *what, const char *name,
+                      const char *path)
 {
     prony_error error = {0};
     if (prony_value_save_npy(value, path, &error) == PRONY_OK) return EXIT_DONE;
     return fail(job->o, "%s '%s' cannot be passed to the peer: %s", what, name, error.message);
 }
 
-static int save_inputs(versus_job *job, const prony_model *model, const prony_session *session)
+int versus_save_inputs(versus_job *job, const prony_model *model, const prony_session *session,
+                       const prony_generator *generator)
 {
     job->input_count = 0;
     job->inputs = calloc(prony_model_input_count(model) + 1, sizeof *job->inputs);
@@ -30,12 +31,12 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
         char path[VERSUS_PATH];
         const char *name = prony_model_input(model, i)->name;
         const prony_value *value = prony_session_input_value(session, i);
-        if (!value) continue;
+        if (!value || (generator && !prony_generator_unfed_input(generator, i))) continue;
         if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING || value->dtype >= PRONY_BFLOAT16)
             return fail(job->o, "input '%s' cannot be passed to the peer: .npy has no type for %s", name,
                         value->kind == PRONY_TENSOR ? prony_dtype_name(value->dtype) : "sequences and optionals");
         snprintf(path, sizeof path, "%s/input_%zu.npy", job->folder, i);
-        int code = versus_outputs_save(job, value, "input", name, path);
+        int code = versus_save_value(job, value, "input", name, path);
         if (code != EXIT_DONE) return code;
         char *copy = strdup(name), *file = strdup(path);
         job->inputs[job->input_count][0] = copy;
@@ -45,8 +46,7 @@ static int save_inputs(versus_job *job, const prony_model *model, const prony_se
     return EXIT_DONE;
 }
 
-/* Both engines use the session's thread count for -x auto. */
-static int choose_threads(versus_job *job, const prony_session *session)
+int versus_choose_threads(versus_job *job, const prony_session *session)
 {
     const int_list *list = &job->o->threads.intra_ops;
     job->thread_count = list->count ? list->count : 1;
@@ -67,8 +67,8 @@ int versus_prepare(versus_job *job, prony_model **model)
     automatic.threads.intra_op = 0;
     int code = open_session(&automatic, model, &session, false);
     if (code == EXIT_DONE && prony_session_run(session, &error) != PRONY_OK) code = report_error(job->o, &error);
-    if (code == EXIT_DONE) code = choose_threads(job, session);
-    if (code == EXIT_DONE) code = save_inputs(job, *model, session);
+    if (code == EXIT_DONE) code = versus_choose_threads(job, session);
+    if (code == EXIT_DONE) code = versus_save_inputs(job, *model, session, NULL);
     for (size_t k = 0; code == EXIT_DONE && k < prony_model_output_count(*model); k++) {
         char path[VERSUS_PATH];
         const prony_value *value;
@@ -81,7 +81,7 @@ int versus_prepare(versus_job *job, prony_model **model)
             break;
         }
         snprintf(path, sizeof path, "%s/own_%zu.npy", job->folder, k);
-        code = versus_outputs_save(job, value, "output", prony_model_output(*model, k)->name, path);
+        code = versus_save_value(job, value, "output", prony_model_output(*model, k)->name, path);
     }
     session_release(session);
     return code;

@@ -16,10 +16,10 @@
 
 /* ---- text: results ---- */
 
-static const char *verdict_text(const prony_versus_result *row)
+const char *prony_versus_verdict_text(const prony_versus_result *row)
 {
-    const prony_verdict verdict = row->verdict;
-    return row->withheld                     ? "undecided"
+    const prony_verdict verdict = row ? row->verdict : PRONY_VERDICT_NONE;
+    return row && row->withheld              ? "undecided"
            : verdict == PRONY_VERDICT_BETTER ? "faster"
            : verdict == PRONY_VERDICT_WORSE  ? "slower"
            : verdict == PRONY_VERDICT_SAME   ? "as fast"
@@ -89,7 +89,7 @@ static void versus_write_result_cell(const void *user, size_t index, int column,
         snprintf(cell->own, sizeof cell->own, "%zu", row->pairs);
         break;
     default:
-        cell->string = verdict_text(row);
+        cell->string = prony_versus_verdict_text(row);
         cell->style = versus_write_verdict_style(row->verdict);
         return;
     }
@@ -395,7 +395,7 @@ static void json_results(prn_json *json, const prony_versus *v)
         }
         prn_json_uint(json, "measured_pairs", row->measured_pairs);
         prn_json_uint(json, "busy_pairs", row->busy_pairs);
-        prn_json_string(json, "prony_is", verdict_text(row));
+        prn_json_string(json, "prony_is", prony_versus_verdict_text(row));
         prn_json_close(json, '}');
     }
     prn_json_close(json, ']');

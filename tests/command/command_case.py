@@ -24,9 +24,9 @@ DONE, FAILED, USAGE, VERDICT = 0, 1, 2, 3
 CACHE = tempfile.TemporaryDirectory()
 
 
-def run(*arguments, environment=None, prepare=None, seconds=300):
-    """Exit status, stdout and stderr; neither stream is a terminal. A crash fails the test at once. `prepare` is called in
-    the new process before the command starts."""
+def run(*arguments, environment=None, prepare=None, seconds=300, statuses=(DONE, FAILED, USAGE, VERDICT)):
+    """Exit status, stdout and stderr; neither stream is a terminal. Another status, of a crash say, fails the test at
+    once. `prepare` is called in the new process before the command starts."""
     env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "TERM")}
     env["XDG_CACHE_HOME"] = CACHE.name  # reports would contain peaks that the user measured
     env.update(environment or {})
@@ -34,7 +34,7 @@ def run(*arguments, environment=None, prepare=None, seconds=300):
         env[sanitizer] = env.get(sanitizer, "") + ":exitcode=99"
     ran = subprocess.run([PRONY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, timeout=seconds,
                          stdin=subprocess.DEVNULL, preexec_fn=prepare)
-    if ran.returncode not in (DONE, FAILED, USAGE, VERDICT):
+    if ran.returncode not in statuses:
         raise AssertionError("%s ended with %d: %s" % (arguments, ran.returncode, ran.stderr.decode(errors="replace")[-3000:]))
     return ran.returncode, ran.stdout.decode(), ran.stderr.decode()
 

@@ -1,12 +1,18 @@
 /* A library with as much of ONNX Runtime's C interface as `prony versus` calls, for tests without it: its one model is
  * y = 2 max(x, 0) on float32, whatever file it is given. FAKE_ORT says what goes wrong: "old" has no interface,
  * "refuse" takes no model, "wrong" computes something else, "shape" gives another shape, "silent" writes a profile
- * without runs. */
+ * without runs.
+ *
+ * In mode "decoder" the model takes int64 ids and FAKE_ORT_CACHES caches, which it returns unchanged; the id after n is
+ * n + 1 modulo 16. The second process with FAKE_ORT_STOP interrupts its parent. */
+#define _GNU_SOURCE
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #if defined(__GNUC__)
 #define EXPORT __attribute__((visibility("default")))
@@ -18,8 +24,10 @@ typedef struct fake_status {
     char message[200];
 } fake_status;
 
+enum { INT64 = 7, VOCABULARY = 16 };
+
 typedef struct fake_value {
-    const float *borrowed;
+    const void *borrowed;
     float *owned;
     int64_t dims[8];
     size_t rank, count;
@@ -83,6 +91,20 @@ static void *enable_profiling(void *options, const char *prefix)
     return NULL;
 }
 
+/* Interrupts the parent if the file FAKE_ORT_STOP exists, else makes it. */
+static void stop_parent(void)
+{
+    const char *path = getenv("FAKE_ORT_STOP");
+    FILE *file = path ? fopen(path, "r") : NULL;
+    if (file) {
+        kill(getppid(), SIGINT);
+        sleep(60);
+    } else if (path) {
+        file = fopen(path, "w");
+    }
+    if (file) fclose(file);
+}
+
 static void *create_session(const void *env, const char *path, const void *options, void **out)
 {
     (void)env;
@@ -90,6 +112,7 @@ static void *create_session(const void *env, const char *path, const void *optio
     if (!file) return fail_with("the fake finds no such model");
     fclose(file);
     if (is_mode("refuse")) return fail_with("the fake knows no operator Relu");
+    stop_parent();
     fake_session *session = malloc(sizeof *session);
     if (!session) return fail_with("the fake has no memory");
     *session = *(const fake_session *)options;
@@ -97,10 +120,16 @@ static void *create_session(const void *env, const char *path, const void *optio
     return NULL;
 }
 
-static void *count_one(const void *session, size_t *out)
+static size_t cache_count(void)
+{
+    const char *count = is_mode("decoder") ? getenv("FAKE_ORT_CACHES") : NULL;
+    return count ? (size_t)strtoul(count, NULL, 10) : 0;
+}
+
+static void *count_values(const void *session, size_t *out)
 {
     (void)session;
-    *out = 1;
+    *out = 1 + cache_count();
     return NULL;
 }
 
@@ -140,14 +169,38 @@ static void *create_tensor(const void *memory, void *data, size_t bytes, const i
                            void **out)
 {
     (void)memory;
-    if (type != 1 || rank > 8) return fail_with("the fake wants float32");
+    if ((type != 1 && !(type == INT64 && is_mode("decoder"))) || rank > 8) return fail_with("the fake wants float32");
     fake_value *value = calloc(1, sizeof *value);
     if (!value) return fail_with("the fake has no memory");
     value->borrowed = data;
     value->rank = rank;
-    value->count = bytes / sizeof(float);
+    value->count = bytes / (type == INT64 ? sizeof(int64_t) : sizeof(float));
     memcpy(value->dims, dims, rank * sizeof *dims);
     *out = value;
+    return NULL;
+}
+
+static fake_value *copy_value(const fake_value *from, size_t count)
+{
+    fake_value *to = malloc(sizeof *to);
+    if (!to) return NULL;
+    *to = *from;
+    to->borrowed = NULL;
+    to->owned = calloc(count + 1, sizeof *to->owned);
+    return to;
+}
+
+static void *run_decoder(const void *const *inputs, void **outputs)
+{
+    const fake_value *ids = inputs[0];
+    fake_value *logits = copy_value(ids, ids->count * VOCABULARY);
+    if (!logits || !logits->owned) return fail_with("the fake has no memory");
+    logits->dims[logits->rank++] = VOCABULARY;
+    for (size_t k = 0; k < ids->count; k++)
+        logits->owned[k * VOCABULARY + (size_t)(((const int64_t *)ids->borrowed)[k] + 1) % VOCABULARY] = 1;
+    outputs[0] = logits;
+    for (size_t k = 1; k <= cache_count(); k++)
+        if (!(outputs[k] = copy_value(inputs[k], 0))) return fail_with("the fake has no memory");
     return NULL;
 }
 
@@ -156,17 +209,16 @@ static void *run(void *opaque, const void *options, const char *const *names, co
 {
     fake_session *session = opaque;
     (void)options;
+    if (is_mode("decoder")) return run_decoder(inputs, outputs);
     if (count != 1 || output_count != 1 || (strcmp(names[0], "x") != 0 && strcmp(names[0], "x=1") != 0) ||
         strcmp(output_names[0], "y") != 0)
         return fail_with("the fake wants x and gives y");
     const fake_value *x = inputs[0];
-    fake_value *y = malloc(sizeof *y);
+    const float *from = x->borrowed;
+    fake_value *y = copy_value(x, x->count);
     if (!y) return fail_with("the fake has no memory");
-    *y = *x;
-    y->borrowed = NULL;
-    y->owned = malloc((x->count + 1) * sizeof *y->owned);
     for (size_t i = 0; y->owned && i < x->count; i++)
-        y->owned[i] = (x->borrowed[i] > 0 ? 2 * x->borrowed[i] : 0) + (is_mode("wrong") ? 1.0f : 0.0f);
+        y->owned[i] = (from[i] > 0 ? 2 * from[i] : 0) + (is_mode("wrong") ? 1.0f : 0.0f);
     if (is_mode("shape")) y->dims[y->rank++] = 1;
     outputs[0] = y;
     session->runs++;
@@ -266,8 +318,8 @@ static const void *const *get_api(uint32_t version)
     SET(14, enable_profiling);
     SET(23, set_level);
     SET(24, set_threads);
-    SET(30, count_one);
-    SET(31, count_one);
+    SET(30, count_values);
+    SET(31, count_values);
     SET(37, output_name);
     SET(49, create_tensor);
     SET(50, is_tensor);

@@ -11,6 +11,7 @@ import decoders
 import onnx_bytes as ob
 from command_case import DONE, FAILED, USAGE, CommandTest, Schema, run
 
+INTERRUPTED = 130
 KINDS = ("gpt2", "llama", "llama-gqa", "gpt2-packed", "gpt2-no-cache")
 
 
@@ -199,6 +200,46 @@ class Generate(CommandTest):
         self.assertIn("the peer: ", err)
         self.refuse(USAGE, ["versus takes one prompt"], "versus", self.model(), "--generate", "new=2", "--prompt-ids", "1;2")
         self.refuse(USAGE, ["--prompt-ids needs --generate"], "versus", self.model(), "--prompt-ids", "1")
+
+    def counting_decoder(self, caches):
+        """The decoder of fake_ort.c; no rule finds its caches by name. Returns its path and the options for them."""
+        table = ob.floats("table", [16, 16], [float(column == (row + 1) % 16) for row in range(16) for column in range(16)])
+        narrow = ob.floats("narrow", [16, 4], [0.5] * 64)
+        nodes = [ob.node("Gather", ["table", "input_ids"], ["logits"]), ob.node("Gather", ["narrow", "input_ids"], ["rows"]),
+                 ob.node("Unsqueeze", ["rows", "one"], ["step"])]
+        nodes += [ob.node("Concat", ["a%d" % k, "step"], ["b%d" % k], axis=2) for k in range(caches)]
+        values = [[ob.value("%s%d" % (letter, k), ob.FLOAT, [1, 1, rows, 4]) for k in range(caches)]
+                  for letter, rows in (("a", "past"), ("b", "total"))]
+        path = self.save("counting.onnx", ob.graph(
+            nodes, inputs=[ob.value("input_ids", ob.INT64, [1, "sequence"])] + values[0],
+            outputs=[ob.value("logits", ob.FLOAT, [1, "sequence", 16])] + values[1],
+            initializers=[table, narrow, ob.int64s("one", [1], [1])]))
+        return path, [word for k in range(caches) for word in ("--cache", "a%d=b%d" % (k, k))]
+
+    def versus_fake(self, caches, *arguments, **environment):
+        path, options = self.counting_decoder(caches)
+        environment = {"FAKE_ORT": "decoder", "FAKE_ORT_CACHES": str(caches), "TMPDIR": self.folder, **environment}
+        code, out, err = run("versus", path, "--generate", "prompt=4,new=3", "-x", "1", "-r", "1", "--processes", "1", "--ignore-load",
+                             "--ort-lib", command_case.fake_library(), "--json", self.path("v.json"), *options, *arguments,
+                             environment=environment, statuses=(DONE, FAILED, INTERRUPTED))
+        document = json.loads(self.read(self.path("v.json")), parse_constant=self.fail) if os.path.exists(self.path("v.json")) else None
+        if document:
+            self.assertEqual(list(Schema("versus_generation").problems(document)), [])
+        return code, out, err, document
+
+    def test_versus_passes_all_caches_on(self):
+        code, out, err, document = self.versus_fake(12)
+        self.assertEqual((code, err), (DONE, ""))
+        self.assertIn("All 3 new ids are equal.", out)
+        self.assertEqual((document["equal_ids"], document["results"][0]["pairs"]), (3, 1))
+
+    def test_an_interrupted_versus_writes_valid_json(self):
+        code, out, err, document = self.versus_fake(1, FAKE_ORT_STOP=self.path("stop"))
+        self.assertEqual(code, INTERRUPTED, err)
+        self.assertIn("interrupted; the results of the pairs until then follow", err)
+        row, = document["results"]
+        self.assertEqual((row["pairs"], row["decode"]["ratio"], row["prefill"]["ratio"]), (0, None, None))
+        self.assertNotIn("nan", out)
 
     def test_versus(self):
         """Beside ONNX Runtime, whose library PRONY_ORT_LIB names."""
