@@ -202,12 +202,13 @@ class Generate(CommandTest):
         self.refuse(USAGE, ["--prompt-ids needs --generate"], "versus", self.model(), "--prompt-ids", "1")
 
     def counting_decoder(self, caches):
-        """The decoder of fake_ort.c; no rule finds its caches by name. Returns its path and the options for them."""
+        """The decoder of fake_ort.c, whose caches only --cache names. Returns its path and the options for them."""
         table = ob.floats("table", [16, 16], [float(column == (row + 1) % 16) for row in range(16) for column in range(16)])
         narrow = ob.floats("narrow", [16, 4], [0.5] * 64)
         nodes = [ob.node("Gather", ["table", "input_ids"], ["logits"]), ob.node("Gather", ["narrow", "input_ids"], ["rows"]),
                  ob.node("Unsqueeze", ["rows", "one"], ["step"])]
-        nodes += [ob.node("Concat", ["a%d" % k, "step"], ["b%d" % k], axis=2) for k in range(caches)]
+        for k in range(caches):
+            nodes += [ob.node("Concat", ["a%d" % k, "step"], ["c%d" % k], axis=2), ob.node("Identity", ["c%d" % k], ["b%d" % k])]
         values = [[ob.value("%s%d" % (letter, k), ob.FLOAT, [1, 1, rows, 4]) for k in range(caches)]
                   for letter, rows in (("a", "past"), ("b", "total"))]
         path = self.save("counting.onnx", ob.graph(
