@@ -44,7 +44,8 @@ typedef struct prony_generator_options {
     const prony_cache_names *caches;
     size_t cache_count;
     /* Tokens of a prompt that one run computes at most, so that its memory does not follow the prompt's length; 0: all of
-     * them. Models without a cache, merged decoders and first prompts of different lengths with a shared cache take all. */
+     * them. Models without a cache, merged decoders and first prompts of different lengths with a shared cache take all.
+     * With dynamic quantization chunks change the logits: a range covers all tokens of a run. */
     int64_t chunk;
 } prony_generator_options;
 #define PRONY_GENERATOR_OPTIONS_INIT PRONY_INIT(prony_generator_options)

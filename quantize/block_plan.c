@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Weights of fewer depths stay in float: the scales of their blocks would take more than the codes save. */
-enum { LEAST_DEPTH = 16, LEAST_GEMM_OPSET = 7 };
+/* Weights with a smaller K stay in float: the scales of their blocks would take more than the codes save. */
+enum { LEAST_K = 16, LEAST_GEMM_OPSET = 7 };
 
 static bool block_plan_is_op(const prn_model_node *node, const char *name)
 {
@@ -139,8 +139,8 @@ static bool block_plan_source(const prn_block_plan *plan, const prn_names *names
             if (constant->shape.rank != 2 || !constant->data) return false;
             if (out->dtype == PRONY_UNDEFINED) out->dtype = constant->dtype;
             out->entry = entry;
-            out->k = constant->shape.dim[out->turned];
-            out->n = constant->shape.dim[!out->turned];
+            out->k = constant->shape.dim[out->transposed];
+            out->n = constant->shape.dim[!out->transposed];
             return constant->dtype == PRONY_FLOAT32 || constant->dtype == PRONY_FLOAT16;
         }
         if (e->node == PRN_BLOCK_NONE) return false;
@@ -148,9 +148,9 @@ static bool block_plan_source(const prn_block_plan *plan, const prn_names *names
         if (node->input_count != 1 || node->output_count != 1) return false;
         if (block_plan_is_op(node, "Transpose")) {
             const prn_attr *perm = prn_attr_find(&node->attributes, "perm");
-            const bool turns = !perm || (perm->count == 2 && perm->ints[0] == 1 && perm->ints[1] == 0);
-            if (!turns && !(perm->count == 2 && perm->ints[0] == 0)) return false;
-            out->turned ^= turns;
+            const bool transposes = !perm || (perm->count == 2 && perm->ints[0] == 1 && perm->ints[1] == 0);
+            if (!transposes && !(perm->count == 2 && perm->ints[0] == 0)) return false;
+            out->transposed ^= transposes;
         } else if (block_plan_is_op(node, "Cast")) {
             const prony_dtype to = (prony_dtype)block_plan_int(node, "to", 0);
             if (to != PRONY_FLOAT32 && to != PRONY_FLOAT16) return false; /* changes the weights */
@@ -186,7 +186,7 @@ static prony_status block_plan_add_weight(prn_block_plan *plan, prn_names *taken
 {
     for (*at = 0; *at < plan->weight_count; ++*at) {
         const prn_block_weight *w = &plan->weights[*at];
-        if (w->entry == found->entry && w->turned == found->turned && w->dtype == found->dtype) return PRONY_OK;
+        if (w->entry == found->entry && w->transposed == found->transposed && w->dtype == found->dtype) return PRONY_OK;
     }
     if (!PRN_GROW(plan->weights, plan->weight_capacity, plan->weight_count + 1)) return prn_no_memory(error);
     prn_block_weight *weight = &plan->weights[plan->weight_count++];
@@ -233,8 +233,8 @@ static prony_status block_plan_find_product(prn_block_plan *plan, prn_names *tak
     const prn_model_node *node = &scope->graph->nodes[n];
     prn_block_product product = {.scope = s, .node = n};
     if (!block_plan_is_product(plan, node)) return PRONY_OK;
-    prn_block_weight found = {.turned = block_plan_is_op(node, "Gemm") && block_plan_int(node, "transB", 0) != 0};
-    if (!block_plan_source(plan, &scope->names, node->inputs[1], &found) || found.k < LEAST_DEPTH || found.n < 1 ||
+    prn_block_weight found = {.transposed = block_plan_is_op(node, "Gemm") && block_plan_int(node, "transB", 0) != 0};
+    if (!block_plan_source(plan, &scope->names, node->inputs[1], &found) || found.k < LEAST_K || found.n < 1 ||
         found.k > INT32_MAX || found.n > INT32_MAX || (found.dtype != PRONY_FLOAT32 && found.dtype != PRONY_FLOAT16))
         return PRONY_OK;
     PRN_TRY(block_plan_add_weight(plan, taken, &found, &product.weight, error));
@@ -282,7 +282,7 @@ prony_status prn_block_plan_make(prn_block_plan *plan, const prony_model *model,
     return prn_fail(error, PRONY_UNSUPPORTED,
                     "%.300s: nothing to quantize: no MatMul or Gemm has constant weights of float32 or float16, [%d or "
                     "more, N]%s",
-                    model->file->name, LEAST_DEPTH,
+                    model->file->name, LEAST_K,
                     block_plan_has_blocks(plan) ? "; the model has MatMulNBits already" : "");
 }
 

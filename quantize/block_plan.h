@@ -28,8 +28,8 @@ typedef struct prn_block_entry {
 } prn_block_entry;
 
 typedef struct prn_block_weight {
-    size_t entry; /* the constant */
-    bool turned;  /* [N, K] in the file */
+    size_t entry;    /* the constant */
+    bool transposed; /* [N, K] in the file */
     prony_dtype dtype;
     int64_t k, n;
     const char *codes, *scales, *zeros; /* names of the new initializers */

@@ -1,4 +1,4 @@
-/* Weights in blocks of a column's depths, as MatMulNBits of com.microsoft has them:
+/* Weights in blocks along K of each column, as MatMulNBits of com.microsoft has them:
  *
  *   w[k] = (code[k] - zero) scale        code of 4 or 8 bits, zero = 2^(bits - 1) without zero points
  */

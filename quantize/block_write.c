@@ -12,10 +12,11 @@
 
 static const char block_write_domain[] = "com.microsoft";
 
-enum { NODE_DOMAIN = 7, ATTRIBUTE_GRAPH = 6, ATTRIBUTE_GRAPHS = 11, LEAST_INPUTS_IR = 4, WRITTEN_IR = 7, TILE = 16 };
+enum { ATTRIBUTE_GRAPH = 6, ATTRIBUTE_GRAPHS = 11, LEAST_INPUTS_IR = 4, WRITTEN_IR = 7, TILE = 16 };
 
 typedef struct block_writer {
     prn_block_plan *plan;
+    bool counts; /* only sizes are computed: no weight is quantized */
     prony_error *error;
 } block_writer;
 
@@ -26,22 +27,20 @@ typedef struct block_tensors {
     prn_bump pool;
     int64_t blocks, blob, zero_row; /* of a column: blocks, bytes of a block's codes, bytes of zero points */
     uint8_t *codes, *zeros;
-    float *scales, *stored_scales; /* the same, of the weights' type */
-    float *tile;                   /* [K, TILE] weights, [TILE, K] behind them */
+    float *scales;
+    void *stored_scales; /* the scales in the weights' type */
+    float *tile;         /* [K, TILE] weights, [TILE, K] behind them */
     double error, power;
 } block_tensors;
 
 static bool block_write_reserve(block_tensors *t, const prn_block_weight *w, const prn_block_format *format)
 {
     const size_t n = (size_t)w->n, k = (size_t)w->k;
-    t->blocks = (w->k + format->block - 1) / format->block;
-    t->blob = format->block * format->bits / 8;
-    t->zero_row = (t->blocks * format->bits + 7) / 8;
     if (n > SIZE_MAX / 8 / ((size_t)t->blocks * (size_t)format->block)) return false;
     t->codes = prn_bump_alloc(&t->pool, n * (size_t)(t->blocks * t->blob), 1);
     t->zeros = prn_bump_alloc(&t->pool, n * (size_t)t->zero_row, 1);
     t->scales = prn_bump_alloc(&t->pool, n * (size_t)t->blocks, sizeof *t->scales);
-    t->stored_scales = prn_bump_alloc(&t->pool, n * (size_t)t->blocks, sizeof *t->stored_scales);
+    t->stored_scales = prn_bump_alloc(&t->pool, n * (size_t)t->blocks, sizeof(float));
     t->tile = prn_bump_alloc(&t->pool, 2 * TILE * k, sizeof *t->tile);
     return t->codes && t->zeros && t->scales && t->stored_scales && t->tile;
 }
@@ -51,7 +50,7 @@ static void block_write_gather(const block_tensors *t, const prn_block_weight *w
                                int64_t first, int64_t count)
 {
     float *columns = t->tile + TILE * w->k;
-    if (w->turned) {
+    if (w->transposed) {
         prn_convert(columns, PRONY_FLOAT32, prn_block_at(from->data, from->dtype, first * w->k), from->dtype,
                     count * w->k);
         return;
@@ -107,52 +106,47 @@ static prony_status block_write_columns(const block_writer *w, block_tensors *t,
     return PRONY_OK;
 }
 
-static void block_write_vector(prn_proto *graph, const char *name, prony_dtype dtype, int64_t count, const void *data)
+static prony_status block_write_quantize(const block_writer *w, block_tensors *t, prn_block_weight *weight,
+                                         const prn_block_format *format)
 {
-    const prony_shape shape = {1, {count}};
-    prn_proto_put_tensor(graph, PRN_GRAPH_INITIALIZER, name, dtype, &shape, data, prony_dtype_bytes(dtype, count));
+    bool aligned;
+    const prony_value *constant = prn_block_constant(w->plan, weight->entry, &aligned);
+    prony_value from = *constant;
+    if (!block_write_reserve(t, weight, format)) return prn_no_memory(w->error);
+    if (!aligned) {
+        const int64_t count = prony_shape_numel(&from.shape);
+        from.data = prn_bump_alloc(&t->pool, (size_t)count, prony_dtype_bytes(from.dtype, 1));
+        if (!from.data) return prn_no_memory(w->error);
+        memcpy(from.data, constant->data, prony_dtype_bytes(from.dtype, count));
+    }
+    PRN_TRY(block_write_columns(w, t, weight, format, &from));
+    prn_convert(t->stored_scales, weight->dtype, t->scales, PRONY_FLOAT32, weight->n * t->blocks);
+    return PRONY_OK;
 }
 
 static prony_status block_write_weight(const block_writer *w, prn_proto *graph, prn_block_weight *weight)
 {
     block_tensors t = {0};
-    bool aligned;
-    const prony_value *constant = prn_block_constant(w->plan, weight->entry, &aligned);
     prn_block_format format = w->plan->format;
-    prony_value from = *constant;
     format.scale_type = weight->dtype;
-    bool room = block_write_reserve(&t, weight, &format);
-    if (room && !aligned) {
-        const int64_t count = prony_shape_numel(&from.shape);
-        from.data = prn_bump_alloc(&t.pool, (size_t)count, prony_dtype_bytes(from.dtype, 1));
-        room = from.data != NULL;
-        if (room) memcpy(from.data, constant->data, prony_dtype_bytes(from.dtype, count));
-    }
-    prony_status status = room ? block_write_columns(w, &t, weight, &format, &from) : prn_no_memory(w->error);
+    t.blocks = (weight->k + format.block - 1) / format.block;
+    t.blob = format.block * format.bits / 8;
+    t.zero_row = (t.blocks * format.bits + 7) / 8;
+    prony_status status = w->counts ? PRONY_OK : block_write_quantize(w, &t, weight, &format);
     if (status == PRONY_OK) {
         const prony_shape shape = {3, {weight->n, t.blocks, t.blob}};
         const int64_t blocks = weight->n * t.blocks;
-        prn_convert(t.stored_scales, weight->dtype, t.scales, PRONY_FLOAT32, blocks);
         prn_proto_put_tensor(graph, PRN_GRAPH_INITIALIZER, weight->codes, PRONY_UINT8, &shape, t.codes,
                              (size_t)(blocks * t.blob));
-        block_write_vector(graph, weight->scales, weight->dtype, blocks, t.stored_scales);
-        if (format.zero_points) block_write_vector(graph, weight->zeros, PRONY_UINT8, weight->n * t.zero_row, t.zeros);
+        prn_proto_put_vector(graph, weight->scales, weight->dtype, blocks, t.stored_scales);
+        if (format.zero_points)
+            prn_proto_put_vector(graph, weight->zeros, PRONY_UINT8, weight->n * t.zero_row, t.zeros);
     }
     prn_bump_release(&t.pool);
     return status;
 }
 
 /* ---- nodes ---- */
-
-static void block_write_int(prn_proto *node, const char *name, int64_t value)
-{
-    enum { NAME = 1, INT = 3, TYPE = 20 };
-    prn_proto attribute = {0};
-    prn_proto_put_text(&attribute, NAME, name);
-    prn_proto_put_int(&attribute, INT, value);
-    prn_proto_put_int(&attribute, TYPE, PRN_ATTR_INT);
-    prn_proto_put_message(node, PRN_NODE_ATTRIBUTE, &attribute);
-}
 
 static void block_write_product(const block_writer *w, prn_proto *graph, const prn_model_node *node,
                                 const prn_block_product *product)
@@ -166,11 +160,11 @@ static void block_write_product(const block_writer *w, prn_proto *graph, const p
     prn_proto_put_text(&out, PRN_NODE_OUTPUT, product->sum ? product->sum : node->outputs[0]);
     prn_proto_put_text(&out, PRN_NODE_NAME, node->name);
     prn_proto_put_text(&out, PRN_NODE_OP_TYPE, "MatMulNBits");
-    block_write_int(&out, "K", weight->k);
-    block_write_int(&out, "N", weight->n);
-    block_write_int(&out, "bits", w->plan->format.bits);
-    block_write_int(&out, "block_size", w->plan->format.block);
-    prn_proto_put_text(&out, NODE_DOMAIN, block_write_domain);
+    prn_proto_put_attribute_int(&out, "K", weight->k);
+    prn_proto_put_attribute_int(&out, "N", weight->n);
+    prn_proto_put_attribute_int(&out, "bits", w->plan->format.bits);
+    prn_proto_put_attribute_int(&out, "block_size", w->plan->format.block);
+    prn_proto_put_text(&out, PRN_NODE_DOMAIN, block_write_domain);
     prn_proto_put_message(graph, PRN_GRAPH_NODE, &out);
     if (!product->sum) return;
     out = (prn_proto){0};
@@ -184,12 +178,6 @@ static void block_write_product(const block_writer *w, prn_proto *graph, const p
 
 static prony_status block_write_graph(const block_writer *w, const prn_block_scope *scope, prn_wire wire,
                                       prn_proto *out);
-
-static void block_write_field(prn_proto *out, const prn_field *field)
-{
-    if (field->type == PRN_WIRE_VARINT) prn_proto_put_int(out, field->number, (int64_t)field->bits);
-    if (field->type == PRN_WIRE_BYTES) prn_proto_put_bytes(out, field->number, field->bytes.data, field->bytes.size);
-}
 
 static prn_span block_write_text(prn_wire message, uint32_t number)
 {
@@ -215,15 +203,15 @@ static const prn_attr *block_write_attribute(const prn_model_node *node, prn_wir
 /* An attribute with the graphs in it written anew. */
 static prony_status block_write_graphs(const block_writer *w, const prn_attr *attr, prn_wire message, prn_proto *node)
 {
-    prn_proto out = {0};
+    prn_proto out = {.counts = w->counts};
     size_t graph = 0;
     for (prn_field field; prn_wire_next(&message, &field);) {
         const bool is_graph = field.number == ATTRIBUTE_GRAPH || field.number == ATTRIBUTE_GRAPHS;
         if (!is_graph || !attr->graph || graph >= (attr->type == PRN_ATTR_GRAPH ? 1 : attr->count)) {
-            block_write_field(&out, &field);
+            prn_proto_put_field(&out, &field);
             continue;
         }
-        prn_proto inner = {0};
+        prn_proto inner = {.counts = w->counts};
         const prn_block_scope *scope = prn_block_scope_of(w->plan, &attr->graph[graph++]);
         prony_status status = block_write_graph(w, scope, prn_wire_enter(&message, &field), &inner);
         prn_proto_put_message(&out, field.number, &inner);
@@ -246,12 +234,12 @@ static prony_status block_write_node(const block_writer *w, const prn_model_node
         return PRONY_OK;
     }
     prn_wire wire = prn_wire_make(span.data, span.size);
-    prn_proto out = {0};
+    prn_proto out = {.counts = w->counts};
     for (prn_field field; prn_wire_next(&wire, &field);) {
         prn_wire message = field.number == PRN_NODE_ATTRIBUTE ? prn_wire_enter(&wire, &field) : (prn_wire){0};
         const prn_attr *attr = field.number == PRN_NODE_ATTRIBUTE ? block_write_attribute(node, message) : NULL;
         if (!attr || (attr->type != PRN_ATTR_GRAPH && attr->type != PRN_ATTR_GRAPHS)) {
-            block_write_field(&out, &field);
+            prn_proto_put_field(&out, &field);
             continue;
         }
         prony_status status = block_write_graphs(w, attr, message, &out);
@@ -326,7 +314,7 @@ static prony_status block_write_graph(const block_writer *w, const prn_block_sco
         const bool is_port = field.number == PRN_GRAPH_INPUT || field.number == PRN_GRAPH_VALUE_INFO;
         const prn_block_entry *entry = is_port ? block_write_entry(w, scope, prn_wire_enter(&wire, &field), 1) : NULL;
         if (entry && (entry->dropped || (hidden && entry->initializer != PRN_BLOCK_NONE))) continue;
-        block_write_field(out, &field);
+        prn_proto_put_field(out, &field);
     }
     for (size_t k = 0; k < w->plan->weight_count && status == PRONY_OK; k++)
         if (w->plan->scopes[w->plan->entries[w->plan->weights[k].entry].scope] == scope)
@@ -335,14 +323,6 @@ static prony_status block_write_graph(const block_writer *w, const prn_block_sco
 }
 
 /* ---- the model ---- */
-
-static void block_write_opset(prn_proto *model)
-{
-    prn_proto opset = {0};
-    prn_proto_put_text(&opset, 1, block_write_domain);
-    prn_proto_put_int(&opset, 2, 1);
-    prn_proto_put_message(model, PRN_MODEL_OPSET, &opset);
-}
 
 static prony_status block_write_model(const block_writer *w, prn_proto *model)
 {
@@ -356,24 +336,33 @@ static prony_status block_write_model(const block_writer *w, prn_proto *model)
             field.number == PRN_MODEL_PRODUCER_VERSION || field.number == PRN_MODEL_TRAINING)
             continue;
         if (field.number != PRN_MODEL_GRAPH) {
-            block_write_field(model, &field);
+            prn_proto_put_field(model, &field);
             continue;
         }
-        prn_proto graph = {0};
+        prn_proto graph = {.counts = w->counts};
         prony_status status = block_write_graph(w, w->plan->scopes[0], prn_wire_enter(&wire, &field), &graph);
-        if (status == PRONY_OK && graph.size >= PRN_LARGEST_PROTOBUF)
-            status = prn_fail(w->error, PRONY_UNSUPPORTED,
-                              "%.300s: quantized, it has 2 GiB or more, the limit of one ONNX file", file->name);
         prn_proto_put_message(model, PRN_MODEL_GRAPH, &graph);
         PRN_TRY(status);
     }
-    if (!prn_model_imports(file, block_write_domain)) block_write_opset(model);
+    if (!prn_model_imports(file, block_write_domain)) prn_proto_put_opset(model, block_write_domain, 1);
     return model->failed ? prn_no_memory(w->error) : PRONY_OK;
+}
+
+/* A model beyond the limit of one file is refused before the weights are quantized. */
+static prony_status block_write_check_size(prn_block_plan *plan, prony_error *error)
+{
+    const block_writer w = {plan, true, error};
+    prn_proto size = {.counts = true};
+    PRN_TRY(block_write_model(&w, &size));
+    if (size.size < PRN_LARGEST_PROTOBUF) return PRONY_OK;
+    return prn_fail(error, PRONY_UNSUPPORTED, "%.300s: quantized, it has 2 GiB or more, the limit of one ONNX file",
+                    plan->model->file->name);
 }
 
 prony_status prn_block_write(uint8_t **out, size_t *size, prn_block_plan *plan, prony_error *error)
 {
-    const block_writer w = {plan, error};
+    PRN_TRY(block_write_check_size(plan, error));
+    const block_writer w = {plan, false, error};
     prn_proto model = {0};
     const prony_status status = block_write_model(&w, &model);
     if (status != PRONY_OK) {

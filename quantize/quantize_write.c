@@ -52,16 +52,6 @@ static const char *new_name(writer *w, const char *base, const char *ending)
 
 /* ---- pieces ---- */
 
-static void put_attribute(prn_proto *node, const char *name, int64_t value)
-{
-    enum { NAME = 1, INT = 3, TYPE = 20 };
-    prn_proto attribute = {0};
-    prn_proto_put_text(&attribute, NAME, name);
-    prn_proto_put_int(&attribute, INT, value);
-    prn_proto_put_int(&attribute, TYPE, PRN_ATTR_INT);
-    prn_proto_put_message(node, PRN_NODE_ATTRIBUTE, &attribute);
-}
-
 /* A new node of one output, called after it; inputs end with NULL. `key` NULL: no attribute. */
 static void put_node(writer *w, const char *op, const char *const *inputs, const char *output, const char *key,
                      int64_t value)
@@ -72,20 +62,14 @@ static void put_node(writer *w, const char *op, const char *const *inputs, const
     prn_proto_put_text(&node, PRN_NODE_OUTPUT, output);
     if (name) prn_proto_put_text(&node, PRN_NODE_NAME, name);
     prn_proto_put_text(&node, PRN_NODE_OP_TYPE, op);
-    if (key) put_attribute(&node, key, value);
+    if (key) prn_proto_put_attribute_int(&node, key, value);
     prn_proto_put_message(&w->graph, PRN_GRAPH_NODE, &node);
 }
 
 static void put_constant(writer *w, const char *name, prony_dtype dtype, const prony_shape *shape, const void *data)
 {
-    const prony_value value = {.dtype = dtype, .shape = *shape};
     prn_proto_put_tensor(&w->graph, PRN_GRAPH_INITIALIZER, name, dtype, shape, data,
-                         prony_dtype_bytes(value.dtype, prony_shape_numel(shape)));
-}
-
-static void put_vector(writer *w, const char *name, prony_dtype dtype, int64_t count, const void *data)
-{
-    put_constant(w, name, dtype, &(prony_shape){1, {count}}, data);
+                         prony_dtype_bytes(dtype, prony_shape_numel(shape)));
 }
 
 /* The file's node with other inputs and outputs; NULL: its own. */
@@ -98,9 +82,7 @@ static void put_changed(writer *w, size_t n, const char *const *inputs, size_t i
     for (size_t k = 0; k < node->output_count; k++)
         prn_proto_put_text(&out, PRN_NODE_OUTPUT, k == 0 && output ? output : node->outputs[k]);
     for (prn_field field; prn_wire_next(&wire, &field);) {
-        if (field.number == PRN_NODE_INPUT || field.number == PRN_NODE_OUTPUT) continue;
-        if (field.type == PRN_WIRE_VARINT) prn_proto_put_int(&out, field.number, (int64_t)field.bits);
-        if (field.type == PRN_WIRE_BYTES) prn_proto_put_bytes(&out, field.number, field.bytes.data, field.bytes.size);
+        if (field.number != PRN_NODE_INPUT && field.number != PRN_NODE_OUTPUT) prn_proto_put_field(&out, &field);
     }
     prn_proto_put_message(&w->graph, PRN_GRAPH_NODE, &out);
 }
@@ -190,14 +172,14 @@ static prony_status put_weights(writer *w, size_t n, const char **inputs, size_t
     prony_status status = prn_quant_weights_make(&made, w->plan, n, scale, w->power_of_two, &room, w->error);
     if (status == PRONY_OK) {
         put_constant(w, codes, PRONY_INT8, &made.shape, made.codes);
-        put_vector(w, scales, PRONY_FLOAT32, q->channels, made.scales);
+        prn_proto_put_vector(&w->graph, scales, PRONY_FLOAT32, q->channels, made.scales);
         put_node(w, "DequantizeLinear", (const char *const[]){codes, scales, NULL}, floats, "axis", q->channel_axis);
         inputs[1] = floats;
         *input_count = 2;
     }
     if (status == PRONY_OK && made.has_bias) {
-        put_vector(w, bias, PRONY_INT32, q->channels, made.bias_codes);
-        put_vector(w, steps, PRONY_FLOAT32, q->channels, made.bias_scales);
+        prn_proto_put_vector(&w->graph, bias, PRONY_INT32, q->channels, made.bias_codes);
+        prn_proto_put_vector(&w->graph, steps, PRONY_FLOAT32, q->channels, made.bias_scales);
         put_node(w, "DequantizeLinear", (const char *const[]){bias, steps, NULL}, sums, "axis", 0);
         inputs[2] = sums;
         *input_count = 3;
@@ -246,8 +228,8 @@ static prony_status put_static(writer *w, size_t n)
     return store_result(w, n, output);
 }
 
-/* [rows, columns] turned. */
-static void quantize_write_turn(const int8_t *from, int8_t *to, int64_t rows, int64_t columns)
+/* Transposes [rows, columns]. */
+static void quantize_write_transpose(const int8_t *from, int8_t *to, int64_t rows, int64_t columns)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
@@ -255,7 +237,6 @@ static void quantize_write_turn(const int8_t *from, int8_t *to, int64_t rows, in
 
 static prony_status put_dynamic(writer *w, size_t n)
 {
-    enum { DOMAIN_FIELD = 7 };
     const prn_quant_node *q = &w->plan->nodes[n];
     const prn_model_node *node = &w->plan->graph->nodes[n];
     const char *base = prn_bump_printf(&w->pool, "%s_of_%s", node->inputs[1], node->outputs[0]);
@@ -270,7 +251,7 @@ static prony_status put_dynamic(writer *w, size_t n)
     float *bias = prn_bump_alloc(&room, (size_t)q->channels, sizeof *bias);
     if (status == PRONY_OK && q->channel_axis == 0) {
         codes = prn_bump_alloc(&room, (size_t)prony_shape_numel(&made.shape), 1);
-        if (codes) quantize_write_turn(made.codes, codes, made.shape.dim[0], made.shape.dim[1]);
+        if (codes) quantize_write_transpose(made.codes, codes, made.shape.dim[0], made.shape.dim[1]);
         made.shape = (prony_shape){2, {made.shape.dim[1], made.shape.dim[0]}};
     }
     if (status == PRONY_OK && (!codes || !bias)) status = prn_no_memory(w->error);
@@ -278,14 +259,14 @@ static prony_status put_dynamic(writer *w, size_t n)
         prn_proto out = {0};
         for (int64_t c = 0; c < q->channels; c++) bias[c] = (float)made.bias[c];
         put_constant(w, inputs[1], PRONY_INT8, &made.shape, codes);
-        put_vector(w, inputs[2], PRONY_FLOAT32, q->channels, made.scales);
-        if (made.has_bias) put_vector(w, inputs[4], PRONY_FLOAT32, q->channels, bias);
+        prn_proto_put_vector(&w->graph, inputs[2], PRONY_FLOAT32, q->channels, made.scales);
+        if (made.has_bias) prn_proto_put_vector(&w->graph, inputs[4], PRONY_FLOAT32, q->channels, bias);
         for (size_t i = 0; i < (made.has_bias ? 5 : 3); i++) prn_proto_put_text(&out, PRN_NODE_INPUT, inputs[i]);
         prn_proto_put_text(&out, PRN_NODE_OUTPUT,
                            q->norm != PRN_QUANT_NONE ? w->plan->graph->nodes[q->norm].outputs[0] : node->outputs[0]);
         prn_proto_put_text(&out, PRN_NODE_NAME, node->name);
         prn_proto_put_text(&out, PRN_NODE_OP_TYPE, "DynamicQuantizeMatMul");
-        prn_proto_put_text(&out, DOMAIN_FIELD, contrib);
+        prn_proto_put_text(&out, PRN_NODE_DOMAIN, contrib);
         prn_proto_put_message(&w->graph, PRN_GRAPH_NODE, &out);
     }
     prn_bump_release(&room);
@@ -397,8 +378,7 @@ static prony_status quantize_write_put_field(writer *w, prn_wire *wire, const pr
     default:
         break;
     }
-    if (field->type == PRN_WIRE_BYTES)
-        prn_proto_put_bytes(&w->graph, field->number, field->bytes.data, field->bytes.size);
+    prn_proto_put_field(&w->graph, field);
     return PRONY_OK;
 }
 
@@ -449,17 +429,10 @@ static prony_status quantize_write_put_model(writer *w, prn_proto *model)
             put_opset(model, prn_wire_enter(&wire, &field), &field);
         } else if (field.number != PRN_MODEL_IR_VERSION && field.number != PRN_MODEL_PRODUCER &&
                    field.number != PRN_MODEL_PRODUCER_VERSION && field.number != PRN_MODEL_TRAINING) {
-            if (field.type == PRN_WIRE_VARINT) prn_proto_put_int(model, field.number, (int64_t)field.bits);
-            if (field.type == PRN_WIRE_BYTES)
-                prn_proto_put_bytes(model, field.number, field.bytes.data, field.bytes.size);
+            prn_proto_put_field(model, &field);
         }
     }
-    if (w->plan->dynamic && !prn_model_imports(file, contrib)) {
-        prn_proto opset = {0};
-        prn_proto_put_text(&opset, 1, contrib);
-        prn_proto_put_int(&opset, 2, 1);
-        prn_proto_put_message(model, PRN_MODEL_OPSET, &opset);
-    }
+    if (w->plan->dynamic && !prn_model_imports(file, contrib)) prn_proto_put_opset(model, contrib, 1);
     return model->failed ? prn_no_memory(w->error) : PRONY_OK;
 }
 

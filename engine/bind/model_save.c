@@ -51,8 +51,7 @@ static void put_tensor(saver *s, prn_proto *graph, const prn_field *field, prn_w
     }
     for (prn_field inner; prn_wire_next(&tensor, &inner);) {
         if (inner.number == PRN_TENSOR_RAW || inner.number == PRN_TENSOR_LOCATION) continue;
-        if (inner.type == PRN_WIRE_VARINT) prn_proto_put_int(&out, inner.number, (int64_t)inner.bits);
-        if (inner.type == PRN_WIRE_BYTES) prn_proto_put_bytes(&out, inner.number, inner.bytes.data, inner.bytes.size);
+        prn_proto_put_field(&out, &inner);
     }
     put_bytes(s, raw);
     put_entry(&out, "location", s->location);
@@ -69,10 +68,8 @@ static void put_tensor(saver *s, prn_proto *graph, const prn_field *field, prn_w
 static void model_save_put_model(saver *s, prn_proto *out, prn_wire model)
 {
     for (prn_field field; prn_wire_next(&model, &field);) {
-        if (field.type == PRN_WIRE_VARINT) prn_proto_put_int(out, field.number, (int64_t)field.bits);
-        if (field.type != PRN_WIRE_BYTES) continue;
         if (field.number != PRN_MODEL_GRAPH) {
-            prn_proto_put_bytes(out, field.number, field.bytes.data, field.bytes.size);
+            prn_proto_put_field(out, &field);
             continue;
         }
         prn_proto graph = {0};
@@ -80,8 +77,8 @@ static void model_save_put_model(saver *s, prn_proto *out, prn_wire model)
         for (prn_field inner; prn_wire_next(&wire, &inner);) {
             if (inner.number == PRN_GRAPH_INITIALIZER)
                 put_tensor(s, &graph, &inner, prn_wire_enter(&wire, &inner));
-            else if (inner.type == PRN_WIRE_BYTES)
-                prn_proto_put_bytes(&graph, inner.number, inner.bytes.data, inner.bytes.size);
+            else
+                prn_proto_put_field(&graph, &inner);
         }
         prn_proto_put_message(out, PRN_MODEL_GRAPH, &graph);
     }

@@ -87,7 +87,7 @@ struct prony_generator {
     prn_candidate *candidates; /* for sampling */
     int64_t chunk;             /* columns of a prompt that one run computes at most; 0: all */
     prn_spare_blocks spare;    /* of runs, so that steps make no heap calls */
-    bool growing[2];           /* by prn_growth: the session has the dimensions that grow */
+    bool growing[PRN_GROWTHS]; /* by prn_growth: the session has the dimensions that grow */
     int64_t last_run_ns;
     uint64_t copied_bytes;
 };

@@ -264,8 +264,9 @@ static prony_status feed_take_scores(prony_generator *g, int64_t columns, prony_
  * else is fixed. */
 static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t columns, prony_error *error)
 {
+    enum { MOST_AXES = 2 * (PRN_ROLE_TYPES - PRN_ROLE_IDS + 1) }; /* of ids, masks, positions and types */
     const prony_value_info *inputs = g->graph->inputs;
-    prn_open_dim *dims = prn_calloc(g->cache_count + 5, sizeof *dims);
+    prn_open_dim *dims = prn_calloc(g->cache_count + MOST_AXES, sizeof *dims);
     if (!dims) return prn_no_memory(error);
     size_t count = 0;
     const int64_t more = g->kind == PRONY_CACHE_NONE ? 0 : columns;

@@ -53,7 +53,7 @@ typedef struct prn_open_dim {
 } prn_open_dim;
 
 /* Dimensions that grow, by purpose; each has a plan for all extents. */
-typedef enum prn_growth { PRN_GROWTH_NONE = -1, PRN_GROWTH_STEP, PRN_GROWTH_CHUNK } prn_growth;
+typedef enum prn_growth { PRN_GROWTH_NONE = -1, PRN_GROWTH_STEP, PRN_GROWTH_CHUNK, PRN_GROWTHS } prn_growth;
 
 /* A growth that is not in use. */
 typedef struct prn_parked_growth {

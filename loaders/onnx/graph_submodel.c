@@ -307,10 +307,8 @@ static prony_status graph_submodel_put_model(cutter *c, prn_proto *model)
             if (status == PRONY_OK) prn_proto_put_message(model, PRN_MODEL_GRAPH, &graph);
             prn_free(graph.data);
             PRN_TRY(status);
-        } else if (field.type == PRN_WIRE_VARINT) {
-            prn_proto_put_int(model, field.number, (int64_t)field.bits);
-        } else if (field.type == PRN_WIRE_BYTES) {
-            prn_proto_put_bytes(model, field.number, field.bytes.data, field.bytes.size);
+        } else {
+            prn_proto_put_field(model, &field);
         }
     }
     return model->failed ? prn_no_memory(c->error) : PRONY_OK;

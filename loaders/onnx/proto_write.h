@@ -4,6 +4,7 @@
 #define PRN_LOADERS_ONNX_PROTO_WRITE_H
 
 #include "loaders/onnx/model.h"
+#include "loaders/onnx/wire.h"
 
 /* Fields of onnx.proto3 that are written. */
 enum {
@@ -25,7 +26,14 @@ enum {
     PRN_GRAPH_QUANTIZATION = 14,
     PRN_GRAPH_SPARSE = 15
 };
-enum { PRN_NODE_INPUT = 1, PRN_NODE_OUTPUT = 2, PRN_NODE_NAME = 3, PRN_NODE_OP_TYPE = 4, PRN_NODE_ATTRIBUTE = 5 };
+enum {
+    PRN_NODE_INPUT = 1,
+    PRN_NODE_OUTPUT = 2,
+    PRN_NODE_NAME = 3,
+    PRN_NODE_OP_TYPE = 4,
+    PRN_NODE_ATTRIBUTE = 5,
+    PRN_NODE_DOMAIN = 7
+};
 enum {
     PRN_TENSOR_DIMS = 1,
     PRN_TENSOR_TYPE = 2,
@@ -42,6 +50,7 @@ typedef struct prn_proto {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
+    bool counts; /* only `size` is computed: nothing is stored, and data that are put may be NULL */
 } prn_proto;
 
 void prn_proto_put_int(prn_proto *message, uint32_t field, int64_t value);
@@ -49,9 +58,16 @@ void prn_proto_put_bytes(prn_proto *message, uint32_t field, const void *data, s
 void prn_proto_put_text(prn_proto *message, uint32_t field, const char *text);
 /* Takes `inner` over, which is empty afterwards. */
 void prn_proto_put_message(prn_proto *message, uint32_t field, prn_proto *inner);
+/* A field as it was read. */
+void prn_proto_put_field(prn_proto *message, const prn_field *field);
 /* A TensorProto of these elements, row-major and little-endian. */
 void prn_proto_put_tensor(prn_proto *graph, uint32_t field, const char *name, prony_dtype dtype,
                           const prony_shape *shape, const void *data, size_t bytes);
+/* An initializer [count]. */
+void prn_proto_put_vector(prn_proto *graph, const char *name, prony_dtype dtype, int64_t count, const void *data);
+void prn_proto_put_attribute_int(prn_proto *node, const char *name, int64_t value);
+/* An import of an operator set. */
+void prn_proto_put_opset(prn_proto *model, const char *domain, int64_t version);
 /* A weight with its data in it; strings are PRONY_UNSUPPORTED. */
 PRN_MUST_USE prony_status prn_proto_put_initializer(prn_proto *graph, const prn_initializer *tensor,
                                                     prony_error *error);

@@ -73,6 +73,22 @@ class QuantizeWeights(CommandTest):
                     "int4-weights", *out)
         self.assertFalse(os.path.exists(self.path("none.onnx")))
 
+    def test_two_gib_are_refused_before_the_work(self):
+        """A table of 2 GiB stays, in a file with holes. No weight was looked at: one that is not finite is refused otherwise."""
+        rows, columns = 1 << 20, 512
+        def save(table):
+            return self.save("large.onnx", ob.graph(
+                [ob.node("Gather", ["table", "x"], ["h"]), ob.node("MatMul", ["h", "w"], ["y"])], inputs=[ob.value("x", ob.INT64, [1])],
+                outputs=[ob.value("y", ob.FLOAT, [1, 16])],
+                initializers=[table, ob.floats("w", [columns, 16], [float("nan")] * columns * 16)]))
+        with open(self.path("table.bin"), "wb") as file:
+            file.truncate(4 * rows * columns)
+        out = ("-p", "int4-weights", "-o", self.path("none.onnx"))
+        self.refuse(FAILED, ["large.onnx", "quantized, it has 2 GiB or more, the limit of one ONNX file"], "quantize",
+                    save(ob.external("table", ob.FLOAT, [rows, columns], "table.bin")), *out)
+        self.refuse(FAILED, ["weights 'w'", "not finite"], "quantize",
+                    save(ob.floats("table", [2, columns], [0.0] * 2 * columns)), *out)
+
     def test_onnxruntime_computes_the_same(self):
         library = os.environ.get("PRONY_ORT_LIB")
         if not library:

@@ -99,7 +99,7 @@ static bool has_initializer(const prony_model *model, const char *name)
     return false;
 }
 
-/* x W + bias, with the weights of column n in blocks of `block` depths as prn_block_quantize stores them. */
+/* x W + bias, with the weights of column n in blocks of `block` along K as prn_block_quantize stores them. */
 static void expect_product(const prn_block_format *format, float out[ROWS * N])
 {
     float column[K], kept[K * N];
@@ -232,7 +232,7 @@ static void half_precision(void **unused)
 }
 
 /* x -> MatMul by a Transpose of w -> Gemm of w (transB = 1) and C -> MatMul of a Constant; Gather reads w, too, and a
- * MatMul of 8 depths stays. Transpose and Gemm turn w, so it is one weight of both. */
+ * MatMul with K = 8 stays. Transpose and Gemm transpose w, so it is one weight of both. */
 static model_builder *build_mixed(void)
 {
     const int64_t first = 0;
@@ -243,8 +243,8 @@ static model_builder *build_mixed(void)
     mb_initializer(m, "index", PRONY_INT64, "", &first);
     mb_initializer(m, "few", PRONY_FLOAT32, "8,4", weights);
     mb_initializer(m, "shape", PRONY_INT64, "2", (const int64_t[]){-1, 8});
-    mb_node(m, "Transpose", "w", "turned", "perm=[1,0]");
-    mb_node(m, "MatMul", "x turned", "a", "");
+    mb_node(m, "Transpose", "w", "transposed", "perm=[1,0]");
+    mb_node(m, "MatMul", "x transposed", "a", "");
     mb_node(m, "Gemm", "a w bias", "b", "transB=1");
     mb_node_name(m, "gemm");
     mb_node(m, "Constant", "", "c", "");
