@@ -292,7 +292,7 @@ static void print_decoders(const versus_decoder *v, const prony_versus_result *c
 }
 
 /* A JSON number, or null for a value that is not finite. */
-static void put_number(FILE *to, const char *key, double value)
+static void versus_put_number(FILE *to, const char *key, double value)
 {
     fprintf(to, "\"%s\": ", key);
     if (isfinite(value))
@@ -306,7 +306,7 @@ static void put_decoder_row(FILE *to, const versus_decoder *v, int phase, const 
     static const char *const names[] = {"prefill", "decode"};
     fprintf(to, "\"%s\": {\"prony_tokens_per_second\": %.9g, \"peer_tokens_per_second\": %.9g, ", names[phase],
             rate_of(v, phase, r->own_ns), rate_of(v, phase, r->peer_ns));
-    put_number(to, "ratio", r->ratio);
+    versus_put_number(to, "ratio", r->ratio);
     fputs(", ", to);
     if (isfinite(r->ratio_ci95[0]) && isfinite(r->ratio_ci95[1]))
         fprintf(to, "\"ratio_ci95\": [%.9g, %.9g], ", r->ratio_ci95[0], r->ratio_ci95[1]);
@@ -338,9 +338,9 @@ static int write_decoders(const versus_decoder *v, const prony_versus_result *co
         fputs(", ", file.stream);
         put_decoder_row(file.stream, v, DECODE, r);
         fputs(", ", file.stream);
-        put_number(file.stream, "prony_peak_rss_bytes", r->own_peak_rss_bytes);
+        versus_put_number(file.stream, "prony_peak_rss_bytes", r->own_peak_rss_bytes);
         fputs(", ", file.stream);
-        put_number(file.stream, "peer_peak_rss_bytes", r->peer_peak_rss_bytes);
+        versus_put_number(file.stream, "peer_peak_rss_bytes", r->peer_peak_rss_bytes);
         fputs("}", file.stream);
     }
     fputs("\n  ]\n}\n", file.stream);

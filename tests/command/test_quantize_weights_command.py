@@ -76,6 +76,7 @@ class QuantizeWeights(CommandTest):
     def test_two_gib_are_refused_before_the_work(self):
         """A table of 2 GiB stays, in a file with holes. No weight was looked at: one that is not finite is refused otherwise."""
         rows, columns = 1 << 20, 512
+
         def save(table):
             return self.save("large.onnx", ob.graph(
                 [ob.node("Gather", ["table", "x"], ["h"]), ob.node("MatMul", ["h", "w"], ["y"])], inputs=[ob.value("x", ob.INT64, [1])],
