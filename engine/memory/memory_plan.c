@@ -18,9 +18,16 @@
 #include <string.h>
 
 #define UNPLACED UINT64_MAX
+/* Bounds on the local search, in visited buffers. A visit costs some 35 instructions; a run of the decoders that
+ * models/export_decoders.py writes (llama 4 and 40, 128 tokens) costs 5 to 11 for each byte of its buffers. So with a
+ * visit for every four bytes the search costs about as much as a run. The least number and the patience are the powers
+ * of two with which no plan of these decoders, at 8 to 512 tokens, became larger than with 12 << 20 visits. */
+#define SEARCH_VISITS_LEAST ((uint64_t)1 << 20)
+#define SEARCH_VISITS_MOST ((uint64_t)12 << 20)
+#define SEARCH_BYTES 4                      /* of all buffers together, for each visit */
+#define SEARCH_PATIENCE ((uint64_t)4 << 20) /* since the excess fell last */
 /* Bounds on the time of planning, chosen without measurement. */
-#define MAX_EDGES ((size_t)1 << 22)        /* of the conflict graph; a denser one is not stored */
-#define SEARCH_VISITS ((uint64_t)12 << 20) /* bound on the local search, in visited buffers */
+#define MAX_EDGES ((size_t)1 << 22) /* of the conflict graph; a denser one is not stored */
 #define SEARCH_ROUNDS 6000
 #define SEARCH_STEPS ((uint64_t)1 << 28)   /* rounds x buffers */
 #define ORDER_VISITS ((uint64_t)128 << 20) /* no further order is tried beyond */
@@ -447,18 +454,28 @@ static uint32_t memory_plan_beside(planner *p, uint32_t i, uint64_t *random)
     return chosen;
 }
 
+static uint64_t search_visits(const planner *p)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->count; i++) bytes += p->items[i].size;
+    const uint64_t visits = bytes / SEARCH_BYTES;
+    return visits < SEARCH_VISITS_LEAST  ? SEARCH_VISITS_LEAST
+           : visits > SEARCH_VISITS_MOST ? SEARCH_VISITS_MOST
+                                         : visits;
+}
+
 /* Accepts every order with no larger excess, so that plateaus are crossed; keeps the best. Of four moves, two bring
  * forward an item that reaches too high, one moves an item that is alive with it and may block it, and one moves any
  * item. */
 static void memory_plan_search(planner *p)
 {
     if (p->count < 2) return;
-    uint64_t random = 0x9e3779b97f4a7c15U, stop = p->visits + SEARCH_VISITS;
+    uint64_t random = 0x9e3779b97f4a7c15U, stop = p->visits + search_visits(p);
     uint32_t n = (uint32_t)p->count, high = 0;
-    uint64_t current = excess_of(p, p->best_offset, &random, &high);
+    uint64_t current = excess_of(p, p->best_offset, &random, &high), fallen = p->visits;
     memcpy(p->order, p->best_order, p->count * sizeof *p->order);
     for (int round = 0; round < SEARCH_ROUNDS && p->best > p->lower_bound && p->visits < stop; round++) {
-        if ((uint64_t)round * n > SEARCH_STEPS || prn_cancelled()) return;
+        if ((uint64_t)round * n > SEARCH_STEPS || p->visits - fallen > SEARCH_PATIENCE || prn_cancelled()) return;
         bool anywhere = round % 4 >= 2;
         uint32_t from = 0;
         if (round % 4 == 3) {
@@ -477,6 +494,7 @@ static void memory_plan_search(planner *p)
             move_in_order(p->order, to, from);
             continue;
         }
+        if (excess < current) fallen = p->visits;
         current = excess;
         high = other;
         if (planned < p->best) keep_best(p, planned, how);
