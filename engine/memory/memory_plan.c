@@ -588,6 +588,7 @@ static prony_status memory_plan_finish(planner *p, prn_buffer *buffers, size_t c
     figures->planned_bytes = p->best;
     figures->lower_bound_bytes = p->lower_bound;
     figures->peak_step = p->peak_step;
+    figures->visits = p->visits;
     figures->average_live_bytes = p->steps ? (uint64_t)(area / p->steps) : 0;
     figures->internal_fragmentation = given ? 1.0 - (double)asked / (double)given : 0.0;
     if (p->count) PRN_TRY(memory_plan_external_fragmentation(p, &figures->external_fragmentation, error));

@@ -25,6 +25,7 @@ typedef struct prn_memory_plan_figures {
     uint64_t average_live_bytes;   /* over steps */
     double external_fragmentation; /* 1 - largest free block / free bytes inside planned_bytes, at its worst step */
     double internal_fragmentation; /* 1 - asked / given over all buffers */
+    uint64_t visits;               /* buffers that the planner looked at: its work */
 } prn_memory_plan_figures;
 
 /* Which buffers may be live together when steps run in parallel. Lifetimes in steps do not hold then; instead every

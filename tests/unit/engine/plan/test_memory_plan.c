@@ -469,6 +469,28 @@ static void test_many_buffers(void **state)
     free(b);
 }
 
+/* The search must not take longer than a few runs: few bytes are worth few visits. The buffers do not reach the bound. */
+static void test_search_follows_bytes(void **state)
+{
+    (void)state;
+    enum { COUNT = 150, STEPS = 60 };
+    random_state = 5;
+    prn_buffer small[COUNT], large[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        uint32_t first = draw(STEPS);
+        small[i] = (prn_buffer){64 * (uint64_t)draw(80), first, first + draw(STEPS - first), 0};
+        large[i] = small[i];
+        large[i].bytes *= 64;
+    }
+    prn_memory_plan_figures f, g;
+    plan(small, COUNT, STEPS, &f);
+    plan(large, COUNT, STEPS, &g);
+    assert_true(f.planned_bytes > f.lower_bound_bytes);
+    assert_true(f.visits > (1 << 20) && f.visits < (2 << 20));
+    assert_true(g.visits > 2 * f.visits && g.visits < (14 << 20));
+    assert_true(g.planned_bytes <= 64 * f.planned_bytes);
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -522,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_skip_connections),
         cmocka_unit_test(test_branches),
         cmocka_unit_test(test_many_buffers),
+        cmocka_unit_test(test_search_follows_bytes),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_allocation_failures),
     };
