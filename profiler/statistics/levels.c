@@ -123,8 +123,9 @@ static bool split_is_significant(level_search *s, level_statistic *best, double 
     return true;
 }
 
-/* Adds the changes of [begin, end), the newest first: where there is no room for all, old ones are missing. The plain split is tested first, as it finds a young change
- * soonest; the bounded one has the rest of the false-alarm rate. */
+/* Adds the changes of [begin, end), the newest first. If there are more than `capacity`, the oldest are left out. The plain
+ * split is tested first, because it finds a young change soonest. The bounded split has the rest of the false-alarm
+ * rate. */
 static void split_levels(level_search *s, size_t begin, size_t end, int depth)
 {
     size_t split = 0;
@@ -164,7 +165,7 @@ prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const
 
 /* ---- steps and drifts ---- */
 
-/* Median and the normal-consistent median absolute deviation around the piece's line; `room` has the piece's size. */
+/* A robust line through the values: the median of slopes, then the median of the rest. `room` has the piece's size. */
 static void fit_line(const double *x, size_t count, bool drift, double *room, double *first, double *slope)
 {
     *slope = 0;
@@ -177,6 +178,7 @@ static void fit_line(const double *x, size_t count, bool drift, double *room, do
     *first = prn_median(room, count);
 }
 
+/* The piece [begin, end) with its line, and the normal-consistent median absolute deviation around it. */
 static prn_level_piece piece_of(const double *x, size_t begin, size_t end, bool drift, double *room)
 {
     double slope, first;
@@ -200,16 +202,24 @@ static double misfit(const double *x, const prn_level_piece *p, double noise)
     return 2 * sum / noise;
 }
 
-/* Scale of the noise by differences of neighbours, which neither a step nor a drift moves much. Above 0. */
+/* Scale of the noise by differences of neighbours, which neither a step nor a drift moves much. Exact metrics repeat their
+ * values, so most differences are 0: the scale is at least 1e-6 of the range, and above 0 if two values differ. */
 static double noise_scale(const double *x, size_t count, double *room)
 {
-    for (size_t i = 0; i + 1 < count; i++) room[i] = fabs(x[i + 1] - x[i]);
+    double low = x[0], high = x[0];
+    for (size_t i = 1; i < count; i++) {
+        low = fmin(low, x[i]);
+        high = fmax(high, x[i]);
+        room[i - 1] = fabs(x[i] - x[i - 1]);
+    }
     const double scale = 0.836 * prn_median(room, count - 1); /* E|r| of normal r, by the median of differences */
-    return fmax(scale, 1e-9 * fmax(fabs(x[0]), 1e-300));
+    return fmax(scale, 1e-6 * (high - low));
 }
 
 /* The cheapest cover of the segments between changes: each segment as a constant level, or several neighbours as one line.
- * A constant costs three parameters (a level, and two for its position, which the data chose), a line four (BIC). With these 500 simulated drifts were never taken for a single step, nor 92 % of steps for anything else. bounds[k] is the begin of segment k. */
+ * A constant costs three parameters (a level, and two for its position, which the data chose), a line four (BIC). With
+ * these costs none of 500 simulated drifts became a single step, and 92 % of the steps stayed steps. Segment k lies
+ * between bounds[k] and bounds[k + 1]. The constant is tried first and always taken, so last[j] is set at any cost. */
 static void cover_segments(const double *x, const size_t *bounds, size_t segments, double *room,
                            prn_level_piece *pieces, size_t *count)
 {
@@ -218,10 +228,10 @@ static void cover_segments(const double *x, const size_t *bounds, size_t segment
     const double noise = noise_scale(x, bounds[segments], room), parameter = log((double)bounds[segments]);
     for (size_t j = 1; j <= segments; j++) {
         cost[j] = INFINITY;
-        for (size_t i = 0; i < j; i++) {
+        for (size_t i = j; i-- > 0;) {
             const prn_level_piece piece = piece_of(x, bounds[i], bounds[j], i + 1 < j, room);
             const double all = cost[i] + misfit(x, &piece, noise) + (piece.drift ? 4 : 3) * parameter;
-            if (all >= cost[j]) continue;
+            if (piece.drift && !(all < cost[j])) continue;
             cost[j] = all;
             last[j] = piece;
         }

@@ -198,6 +198,33 @@ static void test_exact_values(void **state)
     assert_int_equal(changes_of(x, 20, at), 0);
 }
 
+/* Most neighbours of an exact metric are equal, and it may begin at 0: the noise is 0, and the step is found all the
+ * same. Accuracy in logarithms (top-1 of 1, then 0.5), an output error (0, then 1), and a step of 1e-3. */
+static void test_pieces_of_exact_values(void **state)
+{
+    (void)state;
+    const double levels[][2] = {{0, log(0.5)}, {0, 1}, {1e-300, 2e-300}, {5, 5.001}};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        for (size_t before = 12; before <= 40; before += 28) {
+            double x[51];
+            prn_level_piece pieces[PRN_LEVEL_PIECES];
+            size_t count;
+            prony_error error;
+            SCENARIO((int)i);
+            for (size_t k = 0; k < before + 11; k++) x[k] = levels[i][k >= before];
+            x[before + 7] += 0.1 * (levels[i][1] - levels[i][0]); /* one value off its level */
+            assert_int_equal(prn_level_pieces(pieces, &count, x, before + 11, &error), PRONY_OK);
+            assert_int_equal(count, 2);
+            for (size_t p = 0; p < 2; p++) {
+                assert_int_equal(pieces[p].begin, p ? before : 0);
+                assert_int_equal(pieces[p].end, p ? before + 11 : before);
+                assert_false(pieces[p].drift);
+                assert_true(fabs(pieces[p].first - levels[i][p]) < 1e-12);
+                assert_true(fabs(pieces[p].last - levels[i][p]) < 1e-12);
+            }
+        }
+}
+
 static void test_refused_memory(void **state)
 {
     (void)state;
@@ -224,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_a_mended_regression),
         cmocka_unit_test(test_the_newest_changes_have_room),
         cmocka_unit_test(test_exact_values),
+        cmocka_unit_test(test_pieces_of_exact_values),
         cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
