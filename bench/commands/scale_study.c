@@ -281,23 +281,6 @@ static int say_refusals(const options *o, const prony_study *study)
     return measured ? EXIT_DONE : fail(o, "nothing could be measured; the reasons are above and in the file");
 }
 
-static int scale_keep_history(const options *o, const prony_study *study)
-{
-    prony_error error = {0};
-    char *text = NULL;
-    size_t size = 0;
-    if (!o->history.file) return EXIT_DONE;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream) return fail(o, "out of memory");
-    const prony_status status = prony_study_write(study, PRONY_FORMAT_JSON, NULL, write_to_stream, stream, &error);
-    const bool closed = fclose(stream) == 0;
-    const int code = status != PRONY_OK ? report_error(o, &error)
-                     : closed           ? history_keep_document(o, text, size, EXIT_DONE)
-                                        : fail(o, "out of memory");
-    free(text);
-    return code;
-}
-
 int scale_finish(scale_job *job)
 {
     const options *o = job->o;
@@ -315,11 +298,12 @@ int scale_finish(scale_job *job)
     int code = scale_study_show(o, study);
     fflush(stdout);
     if (code == EXIT_DONE) code = say_refusals(o, study);
-    if (code == EXIT_DONE && !(ended && prony_study_next(study, &task))) code = scale_keep_history(o, study);
+    if (code == EXIT_DONE && different) code = EXIT_VERDICT;
+    if (code != EXIT_FAILED && !(ended && prony_study_next(study, &task))) code = history_keep_study(o, study, code);
     if (ended && prony_study_next(study, &task))
         return fail(o, "%s after %zu of %zu blocks%s", job->ended ? job->ended : "interrupted", done.done, done.planned,
                     to_file(o) ? "; continue with --resume" : "; without --json this output is the only result");
-    return code == EXIT_DONE && different ? EXIT_VERDICT : code;
+    return code;
 }
 
 /* Called once, so that missing data is reported before measuring, and every process uses the same ranges. */

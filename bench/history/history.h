@@ -10,10 +10,12 @@ const char *history_library(void);
 /* EXIT_USAGE after a message if this build cannot keep a history; EXIT_DONE otherwise. */
 int history_refuse(const options *o);
 
-/* ---- keep.c: after a measurement. Both return `code`, or EXIT_FAILED after a message that names the file; without
- * --history they do nothing. The report itself is written before. ---- */
+/* ---- keep.c: after a measurement. All return `code`. If it is EXIT_DONE and the history cannot be written, they return
+ * EXIT_FAILED: a verdict wins. A message names the file. Without --history they do nothing. The report itself is
+ * written before. ---- */
 
 int history_keep_report(const options *o, const prony_report *report, int code);
+int history_keep_study(const options *o, const prony_study *study, int code);
 /* A JSON document of the command: a report, matrix, evaluations, load or study. */
 int history_keep_document(const options *o, const char *json, size_t size, int code);
 

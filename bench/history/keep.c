@@ -2,6 +2,7 @@
  * store the same. A failure is a message and the exit status; the report is written before. */
 #define _GNU_SOURCE /* open_memstream */
 #include "bench/history/history.h"
+#include "bench/session/judge.h"
 
 #include <stdlib.h>
 
@@ -19,28 +20,53 @@ int history_keep_document(const options *o, const char *json, size_t size, int c
     store_close(store);
     prony_history_release(runs);
     if (kept != EXIT_DONE) fail(o, "'%s': the run is not in the history; the report is complete", o->history.file);
-    return kept == EXIT_DONE || code == EXIT_VERDICT ? code : kept;
+    return code == EXIT_DONE ? kept : code;
 }
 
-static int keep_write(void *user, const char *data, size_t size)
+/* The text of a report or study on its way into the history. */
+typedef struct kept_text {
+    FILE *stream;
+    char *text;
+    size_t size;
+} kept_text;
+
+/* false after a message: out of memory. */
+static bool kept_open(kept_text *k, const options *o)
 {
-    return fwrite(data, 1, size, user) == size ? 0 : -1;
+    *k = (kept_text){0};
+    k->stream = open_memstream(&k->text, &k->size);
+    if (!k->stream) fail(o, "out of memory");
+    return k->stream != NULL;
+}
+
+/* Stores the text after its writer returned `status`. */
+static int kept_store(kept_text *k, const options *o, prony_status status, const prony_error *error, int code)
+{
+    const bool closed = fclose(k->stream) == 0;
+    const int kept = status != PRONY_OK ? report_error(o, error)
+                     : closed           ? history_keep_document(o, k->text, k->size, code)
+                                        : fail(o, "out of memory");
+    free(k->text);
+    return code == EXIT_DONE ? kept : code;
 }
 
 int history_keep_report(const options *o, const prony_report *report, int code)
 {
     prony_error error = {0};
     prony_write_options w = PRONY_WRITE_OPTIONS_INIT;
-    char *text = NULL;
-    size_t size = 0;
+    kept_text kept;
     if (!o->history.file || !report) return code;
-    FILE *stream = open_memstream(&text, &size);
-    if (!stream) return fail(o, "out of memory");
-    const prony_status status = prony_report_write(report, PRONY_FORMAT_JSON, &w, keep_write, stream, &error);
-    const bool closed = fclose(stream) == 0;
-    int kept = status != PRONY_OK ? report_error(o, &error)
-               : closed           ? history_keep_document(o, text, size, code)
-                                  : fail(o, "out of memory");
-    free(text);
-    return kept;
+    if (!kept_open(&kept, o)) return code == EXIT_DONE ? EXIT_FAILED : code;
+    const prony_status status = prony_report_write(report, PRONY_FORMAT_JSON, &w, write_to_stream, kept.stream, &error);
+    return kept_store(&kept, o, status, &error, code);
+}
+
+int history_keep_study(const options *o, const prony_study *study, int code)
+{
+    prony_error error = {0};
+    kept_text kept;
+    if (!o->history.file) return code;
+    if (!kept_open(&kept, o)) return code == EXIT_DONE ? EXIT_FAILED : code;
+    const prony_status status = prony_study_write(study, PRONY_FORMAT_JSON, NULL, write_to_stream, kept.stream, &error);
+    return kept_store(&kept, o, status, &error, code);
 }

@@ -72,8 +72,9 @@ int document_close(document *d, const options *o, int code)
                           ? write_tables(d, o, &o->files.exports[i])
                           : write_table(d, o, &o->files.exports[i], NULL, o->files.exports[i].file);
     }
-    if (written == EXIT_DONE && d->size) written = history_keep_document(o, d->text, d->size, written);
+    int result = written == EXIT_DONE ? code : written;
+    if (written == EXIT_DONE && d->size) result = history_keep_document(o, d->text, d->size, code);
     free(d->text);
     *d = (document){0};
-    return written == EXIT_DONE ? code : written;
+    return result;
 }

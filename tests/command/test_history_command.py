@@ -253,6 +253,14 @@ class Files(HistoryTest):
         self.assertEqual(json.loads(self.read(out))["schema"], "prony.report/1")
         self.assertEqual(self.query("SELECT count(*) FROM runs"), [(1,)])
 
+    def test_a_verdict_wins_over_a_failed_history(self):
+        self.write("text.db", b"this is no database\n" * 20)
+        for command in (["profile"], ["bench", "-b", "1,2"], ["check"]):
+            code, _, err = run(command[0], self.digits, *command[1:], *QUICK, "--ignore-load", "--threshold", "latency:1ns",
+                               "--history", self.path("text.db"))
+            self.assertEqual(code, VERDICT, err)
+            self.assertIn("the run is not in the history", err)
+
     def test_an_unfinished_creation_is_finished(self):
         """A process that was killed before its first commit leaves an empty database."""
         connection = sqlite3.connect(self.db)
