@@ -134,7 +134,7 @@ typedef struct file_options {
 typedef struct verdict_options {
     const char **thresholds; /* METRIC:VALUE, checked */
     size_t threshold_count;
-    double noise; /* part of the first value */
+    double noise; /* part of the first value; -1: not given */
     bool ignore_load, strict;
 } verdict_options;
 

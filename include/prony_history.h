@@ -77,10 +77,11 @@ typedef struct prony_history_options {
                             latency, throughput, memory and accuracy */
     unsigned across;     /* PRONY_ACROSS_*: runs that differ in these properties are one group */
     bool ignore_load;    /* runs on a busy machine count as well */
-    double noise;        /* part of the level below which a difference does not count; 0: 0.01 */
+    double noise;        /* part of the level below which a difference does not count; negative: 0.01 of measured
+                            metrics, 0 of exact ones such as accuracy and memory */
     int64_t last;        /* newest runs of a group that are looked at; 0: 500 */
 } prony_history_options;
-#define PRONY_HISTORY_OPTIONS_INIT PRONY_INIT(prony_history_options)
+#define PRONY_HISTORY_OPTIONS_INIT PRONY_INIT_WITH(prony_history_options, noise, -1)
 
 /* PRONY_FORMAT_TEXT, PRONY_FORMAT_JSON ("prony.history/1", "prony.trend/1" or "prony.trend_check/1"), and of the list
  * PRONY_FORMAT_HTML: the dashboard of all groups. Colour, width and top (newest runs of each table; 0: 20) count. */

@@ -111,7 +111,7 @@ static int history_check_newest(const history_job *job)
         fail(o, "'%s': the newest run is worse than the trend in %zu of %zu metrics", o->arguments[0],
              verdict.regressions, verdict.checked);
     else if (verdict.checked == 0)
-        return fail(o, "'%s': the newest run knows none of the metrics", o->arguments[0]);
+        return fail(o, "'%s': the newest run has none of these metrics", o->arguments[0]);
     else if (verdict.undecided)
         fail(o, "'%s': %zu of %zu metrics cannot be judged (busy machine, or fewer than five runs before); %s",
              o->arguments[0], verdict.undecided, verdict.checked,

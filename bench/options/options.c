@@ -205,8 +205,10 @@ int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;
     const bool has_word = argc >= 2 && argv[1][0] != '-';
-    *o = (options){
-        .measuring = {.warmup = -1}, .load = {.batch_window_ns = -1}, .model = {.image = PRONY_IMAGE_OPTIONS_INIT}};
+    *o = (options){.measuring = {.warmup = -1},
+                   .load = {.batch_window_ns = -1},
+                   .verdict = {.noise = -1},
+                   .model = {.image = PRONY_IMAGE_OPTIONS_INIT}};
     *stop = true;
     o->arguments = calloc((size_t)argc + 1, sizeof *o->arguments);
     if (!o->arguments) return fail(o, "out of memory");

@@ -39,9 +39,18 @@ PRN_MUST_USE prony_status prn_history_group_runs(prn_history_groups *out, const 
                                                  const prony_history_options *options, prony_error *error);
 void prn_history_groups_release(prn_history_groups *groups);
 
+/* The history that one call looks at. */
+typedef struct prn_history_writing {
+    const prony_history *history;
+    const prony_history_options *options;
+    const prony_metrics *metrics;
+    prn_history_groups groups;
+} prn_history_writing;
+
 /* ---- history_trend.c ---- */
 
 enum { PRN_TREND_LAYERS = 5, PRN_TREND_SETTLED = 5 };
+#define PRN_TREND_NOISE 0.01 /* of metrics that are measured */
 
 typedef struct prn_trend_layer {
     const char *name, *op;
@@ -96,14 +105,18 @@ typedef struct prn_trend {
 PRN_MUST_USE prony_status prn_trend_metrics(const prony_metric **out, size_t capacity, size_t *count,
                                             const prony_metrics *metrics, const char *keys, const char *otherwise,
                                             prony_error *error);
-/* Analyses a metric; count is 0 if no run of the group knows it. Release by prn_trend_release. */
-PRN_MUST_USE prony_status prn_trend_make(prn_trend *out, const prony_history *history, const prn_history_group *group,
-                                         const prony_metric *metric, const prony_history_options *options,
-                                         prony_error *error);
+/* Analyses a metric; count is 0 if no run of the group has it. Release by prn_trend_release. */
+PRN_MUST_USE prony_status prn_trend_make(prn_trend *out, const prn_history_writing *w, const prn_history_group *group,
+                                         const prony_metric *metric, prony_error *error);
 void prn_trend_release(prn_trend *trend);
-/* The number of a run among the group's, from 1. */
+/* True if the last point is the group's newest run: otherwise the outcome is that of an older one. */
+bool prn_trend_has_newest(const prn_trend *trend);
+/* True if that run is worse, or the level drifts to the worse side. */
+bool prn_trend_is_bad(const prn_trend *trend);
 const char *prn_trend_outcome_name(prn_trend_outcome outcome); /* "within", "worse", ... */
-/* "3f2a91c" or "-"; "3f2a91c..77aa0de". */
+/* "step +5.2 %", "drift -3.0 %"; "step" alone if the level before is 0. */
+const char *prn_trend_change_text(const prn_trend_change *change, char text[32]);
+/* "3f2a91c0b1d2..77aa0de4c3f5"; "?" for an unknown commit, "-" if both are unknown. */
 const char *prn_trend_commits(const prn_trend *trend, const prn_trend_change *change, char text[96]);
 
 /* Metrics of the list that the check and the page take by default. */
@@ -111,13 +124,6 @@ const char *prn_trend_commits(const prn_trend *trend, const prn_trend_change *ch
 enum { PRN_TREND_METRICS = 128 };
 
 /* ---- writers ---- */
-
-typedef struct prn_history_writing {
-    const prony_history *history;
-    const prony_history_options *options;
-    const prony_metrics *metrics;
-    prn_history_groups groups;
-} prn_history_writing;
 
 /* Reads options with their defaults and groups the runs. Also after a failure, prn_history_end releases. */
 PRN_MUST_USE prony_status prn_history_begin(prn_history_writing *w, prony_history_options *own, prony_metrics **metrics,

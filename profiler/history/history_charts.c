@@ -168,9 +168,8 @@ static void draw_changes(prn_out *out, const prn_trend *t, const prn_axis *x)
         const prn_trend_change *c = &t->changes[i];
         const double at = prn_axis_at(x, c->drift ? (double)(c->first + c->last) / 2 : (double)c->first - 0.5);
         const prn_spot spot = {at, TOP - 8, 1};
-        char label[64];
-        snprintf(label, sizeof label, "%s%+.1f %%", c->drift ? "drift " : "", 100 * (c->ratio - 1));
-        prn_labels_draw(&labels, out, &spot, 11, direction_color(c->direction), label);
+        char label[32];
+        prn_labels_draw(&labels, out, &spot, 11, direction_color(c->direction), prn_trend_change_text(c, label));
     }
 }
 

@@ -11,11 +11,11 @@ static prony_status check_group(prony_history_verdict *out, const prn_history_wr
     prony_status status = PRONY_OK;
     for (size_t m = 0; m < count && status == PRONY_OK; m++) {
         prn_trend trend;
-        status = prn_trend_make(&trend, w->history, group, metrics[m], w->options, error);
+        status = prn_trend_make(&trend, w, group, metrics[m], error);
         if (status != PRONY_OK) break;
-        if (trend.count) {
+        if (prn_trend_has_newest(&trend)) {
             out->checked++;
-            out->regressions += trend.outcome == PRN_TREND_WORSE || trend.outcome == PRN_TREND_DRIFTS;
+            out->regressions += prn_trend_is_bad(&trend);
             out->undecided += trend.outcome == PRN_TREND_BUSY || trend.outcome == PRN_TREND_FEW;
         }
         prn_trend_release(&trend);

@@ -112,7 +112,6 @@ prony_status prn_history_begin(prn_history_writing *w, prony_history_options *ow
                                const prony_history *history, const prony_history_options *options, prony_error *error)
 {
     PRN_TRY(prn_options_read(own, sizeof *own, options, "history options", error));
-    if (!(own->noise > 0)) own->noise = 0.01;
     if (own->last <= 0) own->last = 500;
     if (!own->name) own->name = "history";
     *w = (prn_history_writing){.history = history, .options = own};

@@ -151,8 +151,9 @@ static prony_status each_trend(prn_json *json, const prn_history_writing *w, con
         for (size_t m = 0; m < count; m++) {
             prn_trend trend;
             if (newest_only && !prn_history_is_newest(w, &w->groups.groups[g])) continue;
-            PRN_TRY(prn_trend_make(&trend, w->history, &w->groups.groups[g], metrics[m], w->options, json->error));
-            const prony_status status = trend.count ? put(json, w, &trend, g) : PRONY_OK;
+            PRN_TRY(prn_trend_make(&trend, w, &w->groups.groups[g], metrics[m], json->error));
+            const bool wanted = newest_only ? prn_trend_has_newest(&trend) : trend.count > 0;
+            const prony_status status = wanted ? put(json, w, &trend, g) : PRONY_OK;
             prn_trend_release(&trend);
             if (status != PRONY_OK) return status;
         }
@@ -230,7 +231,7 @@ prony_status prn_history_trend_json(const prn_history_writing *w, const prony_wr
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_string(json, "name", w->options->name);
     prn_json_double(json, "false_alarm_rate", PRN_LEVEL_FALSE_ALARMS);
-    prn_json_double(json, "noise", w->options->noise);
+    prn_json_double(json, "noise", w->options->noise < 0 ? PRN_TREND_NOISE : w->options->noise);
     history_json_groups(json, w);
     prn_json_open(json, "changes", '[', false);
     prony_status status = each_trend(json, w, metrics, count, false, put_changes);

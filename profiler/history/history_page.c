@@ -81,7 +81,7 @@ static void put_models(prn_out *out, const prn_history_writing *w, const prn_tre
     table_begin(out, "Models", headings);
     for (size_t g = 0; g < w->groups.count; g++) {
         const prn_history_group *group = &w->groups.groups[g];
-        const prn_trend *t = g < PAGE_GROUPS ? &latencies[g] : NULL;
+        const prn_trend *t = g < PAGE_GROUPS && prn_trend_has_newest(&latencies[g]) ? &latencies[g] : NULL;
         char text[64], hash[16];
         prn_out_text(out, "<tr>");
         page_cell(out, "long", group->of->model);
@@ -90,15 +90,14 @@ static void put_models(prn_out *out, const prn_history_writing *w, const prn_tre
         count_cell(out, group->count);
         count_cell(out, group->busy);
         date_cell(out, group->of->time_s);
-        page_cell(out, "n",
-                  t && t->count ? page_value(t->metric, t->points[t->count - 1].value, text, sizeof text) : "");
-        page_cell(out, "n", t && t->count ? page_value(t->metric, t->expected, text, sizeof text) : "");
-        const bool bad = t && t->count && (t->outcome == PRN_TREND_WORSE || t->outcome == PRN_TREND_DRIFTS);
+        page_cell(out, "n", t ? page_value(t->metric, t->points[t->count - 1].value, text, sizeof text) : "");
+        page_cell(out, "n", t ? page_value(t->metric, t->expected, text, sizeof text) : "");
+        const bool bad = t && prn_trend_is_bad(t);
         page_cell(out,
-                  bad                                               ? "bad"
-                  : t && t->count && t->outcome == PRN_TREND_BETTER ? "good"
-                                                                    : "",
-                  t && t->count ? prn_trend_outcome_name(t->outcome) : "");
+                  bad                                   ? "bad"
+                  : t && t->outcome == PRN_TREND_BETTER ? "good"
+                                                        : "",
+                  t ? prn_trend_outcome_name(t->outcome) : "");
         page_cell(out, "", group->differs[2] ? "several" : group->of->configuration);
         page_cell(out, "", group->differs[1] ? "several" : group->of->machine);
         prn_out_text(out, "</tr>\n");
@@ -156,8 +155,7 @@ static void put_trend_changes(prn_out *out, const prn_trend *t)
         prn_out_text(out, "<tr>");
         page_cell(out, "long", t->group->of->model);
         page_cell(out, "", t->metric->name);
-        snprintf(text, sizeof text, "%s %+.1f %%", c->drift ? "drift" : "step", 100 * (c->ratio - 1));
-        page_cell(out, class, text);
+        page_cell(out, class, prn_trend_change_text(c, text));
         page_cell(out, "n", page_value(t->metric, c->from, text, sizeof text));
         page_cell(out, "n", page_value(t->metric, c->to, text, sizeof text));
         date_cell(out, t->points[c->first].run->time_s);
@@ -238,14 +236,14 @@ static prony_status make_trends(page_trends *p, const prn_history_writing *w, pr
     const prony_metric *latency = prony_metrics_find(w->metrics, "latency");
     for (size_t g = 0; g < w->groups.count && g < PAGE_GROUPS; g++) {
         prn_trend *t = &p->latencies[g];
-        PRN_TRY(prn_trend_make(t, w->history, &w->groups.groups[g], latency, w->options, error));
+        PRN_TRY(prn_trend_make(t, w, &w->groups.groups[g], latency, error));
         p->latency_count++;
         p->changes += t->change_count;
         for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
             const prony_metric *metric = prony_metrics_find(w->metrics, more[m]);
             prn_trend *other = &p->others[p->other_count];
             if (!metric) continue;
-            PRN_TRY(prn_trend_make(other, w->history, &w->groups.groups[g], metric, w->options, error));
+            PRN_TRY(prn_trend_make(other, w, &w->groups.groups[g], metric, error));
             p->other_count++;
             if (m == 1 && strncmp(t->group->of->configuration, "load", 4) != 0) other->count = other->change_count = 0;
             p->changes += other->change_count;
@@ -286,9 +284,7 @@ static void page_changes(prn_out *out, const page_trends *p)
 static void page_lead(prn_out *out, const prn_history_writing *w, const page_trends *p)
 {
     size_t worse = 0, runs = w->groups.shown;
-    for (size_t g = 0; g < p->latency_count; g++)
-        worse += p->latencies[g].count &&
-                 (p->latencies[g].outcome == PRN_TREND_WORSE || p->latencies[g].outcome == PRN_TREND_DRIFTS);
+    for (size_t g = 0; g < p->latency_count; g++) worse += prn_trend_is_bad(&p->latencies[g]);
     prn_out_text(out, "<section class=\"panel\"><p>");
     if (runs == 0)
         prn_out_text(out, "No runs yet: <code>prony profile MODEL --history FILE.db</code> keeps one.");

@@ -129,8 +129,7 @@ static void point_cell(const void *user, size_t row, int column, prn_cell *cell)
             cell->string = "busy, not counted";
             cell->style = PRN_STYLE_WARN;
         } else if (change) {
-            snprintf(cell->own, sizeof cell->own, "%s %+.1f %%", change->drift ? "drift" : "step",
-                     100 * (change->ratio - 1));
+            prn_trend_change_text(change, cell->own);
             cell->style = change->direction > 0   ? PRN_STYLE_BAD
                           : change->direction < 0 ? PRN_STYLE_GOOD
                                                   : PRN_STYLE_WARN;
@@ -156,15 +155,15 @@ static void put_group_heading(prn_text *text, const prn_trend *t)
 
 static void put_change(prn_text *text, const prn_trend *t, const prn_trend_change *c)
 {
-    char line[700], from[64], to[64], date[24], commits[96], before[64], after[64];
+    char line[700], from[64], to[64], date[24], commits[96], before[64], after[64], what[32];
     const prn_trend_point *first = &t->points[c->first], *last = &t->points[c->last];
     const double days = (double)(last->run->time_s - first->run->time_s) / 86400;
-    int used = snprintf(line, sizeof line, "%s%s %+.1f %%: %s -> %s, ",
+    int used = snprintf(line, sizeof line, "%s%s: %s -> %s, ",
                         c->direction > 0   ? "worse, "
                         : c->direction < 0 ? "better, "
                                            : "",
-                        c->drift ? "drift" : "step", 100 * (c->ratio - 1),
-                        value_text(t->metric, c->from, from, sizeof from), value_text(t->metric, c->to, to, sizeof to));
+                        prn_trend_change_text(c, what), value_text(t->metric, c->from, from, sizeof from),
+                        value_text(t->metric, c->to, to, sizeof to));
     if (c->drift) {
         used += snprintf(line + used, sizeof line - (size_t)used, "run %zu to %zu", c->first + 1, c->last + 1);
         if (days > 0) used += snprintf(line + used, sizeof line - (size_t)used, " (%.1f days)", days);
@@ -243,8 +242,10 @@ static void put_method(prn_text *text, const prony_history_options *options)
 {
     char line[400];
     snprintf(line, sizeof line,
-             "Changes: E-divisive with permutation tests, %.0f %% false alarms, noise threshold %.2g %%.",
-             100 * PRN_LEVEL_FALSE_ALARMS, 100 * options->noise);
+             "Changes: E-divisive with permutation tests, %.0f %% false alarms for each metric of each group, noise "
+             "threshold %.2g %%%s.",
+             100 * PRN_LEVEL_FALSE_ALARMS, 100 * (options->noise < 0 ? PRN_TREND_NOISE : options->noise),
+             options->noise < 0 ? ", of exact metrics 0" : "");
     prn_text_wrap(text, PRN_STYLE_DIM, 0, line);
 }
 
@@ -264,14 +265,14 @@ prony_status prn_history_trend_text(const prn_history_writing *w, const prony_wr
                 left++;
                 continue;
             }
-            status = prn_trend_make(&trend, w->history, &w->groups.groups[g], metrics[m], w->options, error);
+            status = prn_trend_make(&trend, w, &w->groups.groups[g], metrics[m], error);
             if (status == PRONY_OK && trend.count) {
                 if (shown++) prn_text_line(text);
                 status = put_trend(text, &trend, options);
             }
             if (status == PRONY_OK) prn_trend_release(&trend);
         }
-    if (shown == 0) prn_text_wrap(text, PRN_STYLE_WARN, 0, "no run knows this metric");
+    if (shown == 0) prn_text_wrap(text, PRN_STYLE_WARN, 0, "no run has this metric");
     if (left) prn_text_putf(text, PRN_STYLE_WARN, "and %zu more groups; --model NAME chooses", left);
     if (left) prn_text_line(text);
     if (shown) prn_text_line(text);
@@ -282,8 +283,6 @@ prony_status prn_history_trend_text(const prn_history_writing *w, const prony_wr
 }
 
 /* ---- check ---- */
-
-enum { MOST_CHECKS = 64 };
 
 typedef struct check_rows {
     prn_trend *trends;
@@ -337,9 +336,9 @@ static prony_status put_check(prn_text *text, const prn_history_writing *w, cons
     check_rows rows = {trends, 0};
     prony_status status = trends ? PRONY_OK : prn_no_memory(error);
     for (size_t m = 0; m < count && status == PRONY_OK; m++) {
-        status = prn_trend_make(&trends[rows.count], w->history, group, metrics[m], w->options, error);
+        status = prn_trend_make(&trends[rows.count], w, group, metrics[m], error);
         if (status != PRONY_OK) break;
-        if (trends[rows.count].count)
+        if (prn_trend_has_newest(&trends[rows.count]))
             rows.count++;
         else
             prn_trend_release(&trends[rows.count]);
@@ -361,15 +360,14 @@ static prony_status put_check(prn_text *text, const prn_history_writing *w, cons
         if (rows.count)
             prn_text_table(text, &table);
         else
-            prn_text_wrap(text, PRN_STYLE_WARN, 2, "the run knows none of these metrics");
+            prn_text_wrap(text, PRN_STYLE_WARN, 2, "the run has none of these metrics");
         if (group->of->load == PRONY_LOAD_BUSY && !w->options->ignore_load)
             prn_text_wrap(text, PRN_STYLE_WARN, 2,
                           "the machine was busy, so the run is no regression and no proof of the opposite; "
                           "--ignore-load judges anyway");
         for (size_t i = 0; i < rows.count; i++)
             for (size_t c = 0; c < trends[i].change_count; c++)
-                if (c + 1 == trends[i].change_count &&
-                    (trends[i].outcome == PRN_TREND_WORSE || trends[i].outcome == PRN_TREND_DRIFTS))
+                if (c + 1 == trends[i].change_count && prn_trend_is_bad(&trends[i]))
                     put_change(text, &trends[i], &trends[i].changes[c]);
     }
     for (size_t i = 0; i < rows.count; i++) prn_trend_release(&trends[i]);

@@ -47,9 +47,10 @@ static const prony_history_value *trend_value(const prony_history_run *run, cons
     return NULL;
 }
 
-static prony_status collect_points(prn_trend *t, const prony_history *history, const prony_history_options *options,
-                                   prony_error *error)
+static prony_status collect_points(prn_trend *t, const prn_history_writing *w, prony_error *error)
 {
+    const prony_history *history = w->history;
+    const prony_history_options *options = w->options;
     const prn_history_group *g = t->group;
     const size_t first = g->count > (size_t)options->last ? g->count - (size_t)options->last : 0;
     t->points = prn_calloc(g->count - first + 1, sizeof *t->points);
@@ -74,7 +75,32 @@ static size_t point_at(const prn_trend *t, size_t position)
     return t->count;
 }
 
+bool prn_trend_has_newest(const prn_trend *t)
+{
+    return t->count && t->points[t->count - 1].run == t->group->of;
+}
+
+bool prn_trend_is_bad(const prn_trend *t)
+{
+    return prn_trend_has_newest(t) && (t->outcome == PRN_TREND_WORSE || t->outcome == PRN_TREND_DRIFTS);
+}
+
 /* ---- levels ---- */
+
+/* The part of the level below which a difference is noise. Exact metrics, such as accuracy and memory, have none unless
+ * the caller sets it. */
+static double noise_of(const prn_history_writing *w, const prony_metric *metric)
+{
+    if (w->options->noise >= 0) return w->options->noise;
+    for (size_t i = 0; i < prony_metrics_count(w->metrics); i++) {
+        const prn_metric_builtin *builtin = prn_metrics_builtin(w->metrics, i);
+        if (builtin && prony_metrics_at(w->metrics, i) == metric && builtin->basis == PRONY_BASIS_EXACT) return 0;
+    }
+    return PRN_TREND_NOISE;
+}
+
+/* Smallest part of a level that is a difference: below it lies the rounding of logarithms and sums. */
+#define TREND_ROUNDING 1e-12
 
 /* The analysed series: logarithms if all values are positive. */
 typedef struct trend_series {
@@ -103,7 +129,8 @@ static bool series_make(trend_series *s, const prn_trend *t, double noise)
         s->x[s->count++] = t->points[i].value;
     }
     for (size_t i = 0; s->logarithmic && i < s->count; i++) s->x[i] = log(s->x[i]);
-    s->noise = s->logarithmic ? log1p(noise) : noise * largest;
+    const double part = fmax(noise, TREND_ROUNDING);
+    s->noise = s->logarithmic ? log1p(part) : part * largest;
     return true;
 }
 
@@ -324,14 +351,15 @@ static bool repeats_accuracy(const prn_trend *t)
     return top1 && !(fabs(top1->value - newest->value) > 0);
 }
 
-prony_status prn_trend_make(prn_trend *t, const prony_history *history, const prn_history_group *group,
-                            const prony_metric *metric, const prony_history_options *options, prony_error *error)
+prony_status prn_trend_make(prn_trend *t, const prn_history_writing *w, const prn_history_group *group,
+                            const prony_metric *metric, prony_error *error)
 {
     trend_series series = {0};
     *t = (prn_trend){.group = group, .metric = metric, .expected = NAN, .bounds = {NAN, NAN}};
-    prony_status status = collect_points(t, history, options, error);
-    if (status == PRONY_OK && !options->metrics && repeats_accuracy(t)) t->count = t->counted = 0;
-    if (status == PRONY_OK && t->counted && !series_make(&series, t, options->noise)) status = prn_no_memory(error);
+    prony_status status = collect_points(t, w, error);
+    if (status == PRONY_OK && !w->options->metrics && repeats_accuracy(t)) t->count = t->counted = 0;
+    if (status == PRONY_OK && t->counted && !series_make(&series, t, noise_of(w, metric)))
+        status = prn_no_memory(error);
     if (status == PRONY_OK && t->counted)
         status = prn_level_pieces(t->pieces, &t->piece_count, series.x, series.count, error);
     if (status == PRONY_OK && t->counted) {
@@ -354,6 +382,16 @@ void prn_trend_release(prn_trend *trend)
     prn_free(trend->points);
     trend->points = NULL;
     trend->count = 0;
+}
+
+const char *prn_trend_change_text(const prn_trend_change *c, char text[32])
+{
+    const char *kind = c->drift ? "drift" : "step";
+    if (isfinite(c->ratio))
+        snprintf(text, 32, "%s %+.1f %%", kind, 100 * (c->ratio - 1));
+    else
+        snprintf(text, 32, "%s", kind);
+    return text;
 }
 
 const char *prn_trend_commits(const prn_trend *t, const prn_trend_change *c, char text[96])

@@ -204,7 +204,92 @@ static void test_young_changes_stay_regressions(void **state)
     }
 }
 
+/* Adds run `number` with one metric. */
+static void add_metric(prony_history *h, size_t number, const char *metric, double value)
+{
+    prony_history_run run = plain_run(number);
+    const prony_history_value one = {metric, value, {NAN, NAN}};
+    run.values = &one;
+    run.value_count = 1;
+    assert_int_equal(prony_history_add(h, &run, NULL), PRONY_OK);
+}
+
+/* The newest run has no latency: nothing older is judged in its place, by any writer. */
+static void test_an_older_run_is_not_the_newest(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(30, NULL, 1);
+    prony_history_run slow = plain_run(31);
+    add_times(h, &slow, 12, 5);
+    assert_int_equal(check(h, &o).regressions, 1);
+    add_metric(h, 32, "top1_accuracy", 0.9);
+    assert_int_equal(check(h, &o).checked, 0);
+    assert_int_equal(check(h, &o).regressions, 0);
+    char *text = written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_TEXT);
+    assert_null(strstr(text, "WORSE"));
+    assert_non_null(strstr(text, "has none of these metrics"));
+    prn_free(text);
+    text = written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_JSON);
+    assert_null(strstr(text, "\"outcome\""));
+    prn_free(text);
+    text = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
+    assert_null(strstr(text, "\"bad\""));
+    assert_non_null(strstr(text, "beyond the trend in 0 of them"));
+    prn_free(text);
+    prony_history_release(h);
+}
+
+/* Accuracy and memory are exact: 0.3 % less is worse, unless --noise says otherwise. Times have 1 % of noise by
+ * default, and none with a noise of 0. */
+static void test_noise_of_exact_metrics(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *metric;
+        double before, after, noise;
+        size_t regressions;
+    } all[] = {{"top1_accuracy", 0.752, 0.75, -1, 1},   {"top1_accuracy", 0.752, 0.752, -1, 0},
+               {"top1_accuracy", 0.752, 0.75, 0.01, 0}, {"session_memory", 1 << 20, (1 << 20) + 64, -1, 1},
+               {"latency", 1e7, 1.005e7, -1, 0},        {"latency", 1e7, 1.005e7, 0, 1}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        prony_history *h = history_new();
+        prony_history_options o = PRONY_HISTORY_OPTIONS_INIT;
+        SCENARIO((int)i);
+        o.noise = all[i].noise;
+        for (size_t k = 0; k < 20; k++) add_metric(h, k, all[i].metric, all[i].before);
+        add_metric(h, 20, all[i].metric, all[i].after);
+        assert_int_equal(check(h, &o).checked, 1);
+        assert_int_equal(check(h, &o).regressions, all[i].regressions);
+        prony_history_release(h);
+    }
+}
+
 /* ---- changes ---- */
+
+/* A level of 0 has no percentage: no writer shows one. */
+static void test_a_step_from_zero(void **state)
+{
+    (void)state;
+    prony_history *h = history_new();
+    for (size_t i = 0; i < 24; i++) add_metric(h, i, "output_error", i < 12 ? 0 : 1);
+    prony_history_options o = PRONY_HISTORY_OPTIONS_INIT;
+    o.metrics = "output_error";
+    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    assert_non_null(strstr(text, "worse, step: 0 -> 1"));
+    assert_null(strstr(text, "nan"));
+    assert_null(strstr(text, "inf"));
+    prn_free(text);
+    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
+    assert_non_null(strstr(text, "\"ratio\": null"));
+    prn_free(text);
+    for (size_t i = 0; i < 24; i++) add_metric(h, 30 + i, "top1_accuracy", i < 12 ? 0 : 1); /* the page shows it */
+    text = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
+    assert_non_null(strstr(text, "1 change of level"));
+    assert_null(strstr(text, "nan"));
+    prn_free(text);
+    prony_history_release(h);
+}
 
 static void test_a_step_names_commits_and_layers(void **state)
 {
@@ -389,6 +474,9 @@ int main(void)
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_quiet_histories_pass),
         cmocka_unit_test(test_young_changes_stay_regressions),
+        cmocka_unit_test(test_an_older_run_is_not_the_newest),
+        cmocka_unit_test(test_noise_of_exact_metrics),
+        cmocka_unit_test(test_a_step_from_zero),
         cmocka_unit_test(test_a_step_names_commits_and_layers),
         cmocka_unit_test(test_a_drift_is_a_drift),
         cmocka_unit_test(test_busy_runs_make_no_change),
