@@ -1,6 +1,7 @@
 /* Runs that a JSON document of the command holds. The description of a run (model, machine, configuration) is read from
  * the JSON's own keys, so every document with a manifest has it; metrics and layers come from the report inside. */
 #include "profiler/history/history.h"
+#include "profiler/history/history_configuration.h"
 
 #include "base/hash/sha256.h"
 #include "profiler/json/json_read.h"
@@ -58,18 +59,6 @@ static const char *reading_printf(reading *r, const char *text)
     return copy ? copy : "";
 }
 
-static const char *string_of(reading *r, const prn_json_value *object, const char *key)
-{
-    const char *text = NULL;
-    return object && prn_json_get_string(&r->reader, object, key, false, &text) && text ? text : "";
-}
-
-static int64_t integer_of(reading *r, const prn_json_value *object, const char *key, int64_t otherwise)
-{
-    int64_t value;
-    return object && prn_json_get_i64(&r->reader, object, key, false, &value) ? value : otherwise;
-}
-
 /* The machine in words, and a hash of what makes two machines comparable: memory counts in GiB, because kernels reserve
  * a varying part of it. */
 static void history_machine(reading *r, const prn_json_value *system, prony_history_run *run)
@@ -80,12 +69,14 @@ static void history_machine(reading *r, const prn_json_value *system, prony_hist
     if (!system) return;
     prn_json_get_double(&r->reader, system, "quota_cpus", false, &quota);
     prn_json_get_double(&r->reader, system, "total_memory_bytes", false, &memory);
-    const char *host = string_of(r, system, "host_name"), *cpu = string_of(r, system, "cpu_model");
-    const int64_t cores = integer_of(r, system, "physical_cores", 0), count = integer_of(r, system, "cpu_count", 0),
-                  usable = integer_of(r, system, "usable_cpus", count);
+    const char *host = prn_history_string(&r->reader, system, "host_name"),
+               *cpu = prn_history_string(&r->reader, system, "cpu_model");
+    const int64_t cores = prn_history_integer(&r->reader, system, "physical_cores", 0),
+                  count = prn_history_integer(&r->reader, system, "cpu_count", 0),
+                  usable = prn_history_integer(&r->reader, system, "usable_cpus", count);
     snprintf(text, sizeof text, "%.200s|%.200s|%.60s|%lld|%lld|%lld|%.2f|%.0f", host, cpu,
-             string_of(r, system, "isa_used"), (long long)count, (long long)usable, (long long)cores, quota,
-             memory / (1 << 30));
+             prn_history_string(&r->reader, system, "isa_used"), (long long)count, (long long)usable, (long long)cores,
+             quota, memory / (1 << 30));
     prn_sha256_init(&hash);
     prn_sha256_add(&hash, text, strlen(text));
     prn_sha256_text(&hash, digest);
@@ -95,60 +86,24 @@ static void history_machine(reading *r, const prn_json_value *system, prony_hist
                         (long long)usable, (long long)count);
     if (quota > 0) snprintf(text + used, sizeof text - (size_t)used, ", quota %.2g", quota);
     run->machine = reading_printf(r, text);
-    snprintf(text, sizeof text, "%.40s%s%.12s", string_of(r, system, "prony_version"),
-             *string_of(r, system, "git_commit") ? " " : "", string_of(r, system, "git_commit"));
+    snprintf(text, sizeof text, "%.40s%s%.12s", prn_history_string(&r->reader, system, "prony_version"),
+             *prn_history_string(&r->reader, system, "git_commit") ? " " : "",
+             prn_history_string(&r->reader, system, "git_commit"));
     run->prony = reading_printf(r, text);
 }
 
 static void history_model(reading *r, const prn_json_value *model, prony_history_run *run)
 {
-    const char *name = string_of(r, model, "name"), *slash = strrchr(name, '/');
+    const char *name = prn_history_string(&r->reader, model, "name"), *slash = strrchr(name, '/');
     run->model = slash && slash[1] ? slash + 1 : name;
-    run->sha256 = string_of(r, model, "sha256");
-}
-
-/* "KIND, 2 x 1 threads, batch 1, fp32": everything that the user chose and that moves a time. */
-static const char *configuration_text(reading *r, const char *kind, const prn_json_value *config,
-                                      const prn_json_value *shape)
-{
-    char text[700];
-    const int64_t intra = integer_of(r, shape, "intra_op_threads", 1),
-                  inter = integer_of(r, shape, "inter_op_threads", 1);
-    int used = snprintf(text, sizeof text, "%s, ", kind);
-    if (inter > 1)
-        used += snprintf(text + used, sizeof text - (size_t)used, "%lld x %lld threads", (long long)intra,
-                         (long long)inter);
-    else
-        used +=
-            snprintf(text + used, sizeof text - (size_t)used, "%lld thread%s", (long long)intra, intra == 1 ? "" : "s");
-    const int64_t batch = integer_of(r, shape, "batch", -1);
-    if (batch >= 0) used += snprintf(text + used, sizeof text - (size_t)used, ", batch %lld", (long long)batch);
-    const char *precision = string_of(r, shape, "precision");
-    used += snprintf(text + used, sizeof text - (size_t)used, ", %.20s", *precision ? precision : "fp32");
-    const prn_json_value *dims = config ? prn_json_get_object(&r->reader, config, "dims", false) : NULL;
-    for (const prn_json_value *d = dims ? prn_json_first(dims) : NULL; d && used < 500; d = prn_json_next(d)) {
-        const int64_t value = integer_of(r, dims, prn_json_key(d), 0);
-        if (value == batch && strcmp(prn_json_key(d), "batch") == 0) continue;
-        used += snprintf(text + used, sizeof text - (size_t)used, ", %.40s=%lld", prn_json_key(d), (long long)value);
-    }
-    const char *affinity = config ? string_of(r, config, "affinity") : "";
-    bool rewrites = true, reuse = true;
-    if (config) prn_json_get_bool(&r->reader, config, "rewrites", false, &rewrites);
-    if (config) prn_json_get_bool(&r->reader, config, "reuse", false, &reuse);
-    if (*affinity) used += snprintf(text + used, sizeof text - (size_t)used, ", cores %.60s", affinity);
-    if (!rewrites) used += snprintf(text + used, sizeof text - (size_t)used, ", no rewrites");
-    if (!reuse) used += snprintf(text + used, sizeof text - (size_t)used, ", no reuse");
-    const int64_t background = config ? integer_of(r, config, "background_threads", 0) : 0;
-    if (background)
-        snprintf(text + used, sizeof text - (size_t)used, ", beside %lld busy threads", (long long)background);
-    return reading_printf(r, text);
+    run->sha256 = prn_history_string(&r->reader, model, "sha256");
 }
 
 static void describe_load(reading *r, const prn_json_value *disturbance, prony_history_run *run)
 {
     run->others_share = -1;
     if (!disturbance) return;
-    const char *verdict = string_of(r, disturbance, "verdict");
+    const char *verdict = prn_history_string(&r->reader, disturbance, "verdict");
     run->load = strcmp(verdict, "busy") == 0    ? PRONY_LOAD_BUSY
                 : strcmp(verdict, "quiet") == 0 ? PRONY_LOAD_QUIET
                                                 : PRONY_LOAD_UNKNOWN;
@@ -161,7 +116,7 @@ static void history_describe(reading *r, const char *schema, const prn_json_valu
     *run = (prony_history_run){.document = schema, .others_share = -1};
     history_machine(r, prn_json_get_object(&r->reader, from, "system", false), run);
     history_model(r, prn_json_get_object(&r->reader, from, "model", false), run);
-    run->time_s = prn_history_seconds(string_of(r, from, "created"));
+    run->time_s = prn_history_seconds(prn_history_string(&r->reader, from, "created"));
     describe_load(r, prn_json_get_object(&r->reader, from, "disturbance", false), run);
 }
 
@@ -254,14 +209,8 @@ static prony_status add_report(reading *r, const char *schema, const prn_json_va
                         r->reader.file);
     }
     history_describe(r, schema, from, &run);
-    const bool evaluated = report->evaluation_count > 0, stamped = prn_report_stamped(report);
-    const prn_json_value *config = prn_json_get_object(&r->reader, from, "config", false);
-    char kind[80];
-    snprintf(kind, sizeof kind, "%s%s", stamped ? "profile" : "bench", evaluated ? " of labelled data" : "");
-    if (report->has_generation)
-        snprintf(kind, sizeof kind, "generate %lld after %lld", (long long)report->generation.new_tokens,
-                 (long long)report->generation.prompt_tokens);
-    run.configuration = configuration_text(r, kind, config, config);
+    const bool stamped = prn_report_stamped(report);
+    run.configuration = prn_history_report_configuration(&r->reader, from, stamped);
     prony_status status = report_values(r, report, &run);
     if (status == PRONY_OK && stamped) status = report_layers(r, report, &run);
     prony_report_release(report);
@@ -307,27 +256,15 @@ static prony_status add_load(reading *r, const char *schema, const prn_json_valu
                                                {"p99", "latency_p99", "p99"}, {"p999", "latency_p999", "p999"},
                                                {"min", "latency_min", ""},    {"max", "latency_max", ""}};
     const prn_json_value *report = prn_json_get_object(&r->reader, root, "report", true),
-                         *result = prn_json_get_object(&r->reader, root, "result", true),
-                         *config = prn_json_get_object(&r->reader, root, "config", true);
-    if (!report || !result || !config) return r->reader.status;
+                         *result = prn_json_get_object(&r->reader, root, "result", true);
+    if (!report || !result) return r->reader.status;
     prony_history_run run;
     history_describe(r, schema, report, &run);
-    const int64_t made = prn_history_seconds(string_of(r, root, "created"));
+    const int64_t made = prn_history_seconds(prn_history_string(&r->reader, root, "created"));
     if (made) run.time_s = made;
     if (prn_json_get_object(&r->reader, root, "disturbance", false))
         describe_load(r, prn_json_get_object(&r->reader, root, "disturbance", false), &run);
-    char kind[160];
-    double rate = 0, bound = 0;
-    prn_json_get_double(&r->reader, config, "rate", false, &rate);
-    prn_json_get_double(&r->reader, config, "latency_bound_ns", false, &bound);
-    int used =
-        snprintf(kind, sizeof kind, "load %.20s, %lld session%s, batches to %lld", string_of(r, root, "scenario"),
-                 (long long)integer_of(r, config, "sessions", 1), integer_of(r, config, "sessions", 1) == 1 ? "" : "s",
-                 (long long)integer_of(r, config, "max_batch", 1));
-    if (rate > 0) used += snprintf(kind + used, sizeof kind - (size_t)used, ", %.6g/s", rate);
-    if (bound > 0) snprintf(kind + used, sizeof kind - (size_t)used, ", bound %.6g ms", bound * 1e-6);
-    const prn_json_value *own = prn_json_get_object(&r->reader, report, "config", false);
-    run.configuration = configuration_text(r, kind, own, own);
+    run.configuration = prn_history_load_configuration(&r->reader, root);
     prony_history_value *values = prn_bump_alloc(&r->pool, 16, sizeof *values);
     if (!values) return prn_no_memory(r->error);
     const prn_json_value *times = prn_json_get_object(&r->reader, result, "latency_ns", true);
@@ -367,21 +304,21 @@ static prony_status add_study(reading *r, const char *schema, const prn_json_val
         prony_history_run run;
         double median = NAN, rate = NAN, ci[2];
         bool again = false;
-        int64_t index = integer_of(r, one, "configuration", -1);
+        int64_t index = prn_history_integer(&r->reader, one, "configuration", -1);
         const prn_json_value *shape = index >= 0 && (uint64_t)index < count ? prn_json_first(list) : NULL;
         for (; shape && index > 0; index--) shape = prn_json_next(shape);
         if (!shape || !prn_json_get_double(&r->reader, one, "median_ns", false, &median)) continue;
         prn_json_get_bool(&r->reader, shape, "again", false, &again);
-        if (again || integer_of(r, shape, "replicas", 1) > 1) continue;
+        if (again || prn_history_integer(&r->reader, shape, "replicas", 1) > 1) continue;
         history_describe(r, schema, manifest, &run);
-        const int64_t made = prn_history_seconds(string_of(r, root, "created"));
+        const int64_t made = prn_history_seconds(prn_history_string(&r->reader, root, "created"));
         if (made) run.time_s = made;
         if (quality) /* a study repeats disturbed blocks; one that could not is unreliable */
-            run.load = 4 * integer_of(r, quality, "disturbed_blocks", 0) > integer_of(r, quality, "blocks", 0)
+            run.load = 4 * prn_history_integer(&r->reader, quality, "disturbed_blocks", 0) >
+                               prn_history_integer(&r->reader, quality, "blocks", 0)
                            ? PRONY_LOAD_BUSY
                            : PRONY_LOAD_QUIET;
-        run.configuration =
-            configuration_text(r, "scale", prn_json_get_object(&r->reader, manifest, "config", false), shape);
+        run.configuration = prn_history_study_configuration(&r->reader, root, shape);
         prony_history_value *values = prn_bump_alloc(&r->pool, 4, sizeof *values);
         if (!values) return prn_no_memory(r->error);
         interval_of(r, one, "ci95", ci);
@@ -414,7 +351,7 @@ prony_status prony_history_add_document(prony_history *history, const char *name
     reading r = {.reader = {.file = name, .error = error}, .to = history, .error = error};
     r.reader.pool = &r.pool;
     const size_t before = history->count;
-    const char *schema = string_of(&r, root, "schema");
+    const char *schema = prn_history_string(&r.reader, root, "schema");
     prony_status status = prn_fail(error, PRONY_UNSUPPORTED,
                                    "%s: \"schema\" is '%.60s'; a history takes prony.report/1, prony.matrix/1, "
                                    "prony.evaluations/1, prony.load/1 and prony.study/1",

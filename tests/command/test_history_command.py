@@ -121,6 +121,18 @@ class Keep(HistoryTest):
         self.assertEqual(len({command for _, command in rows}), 1)  # one command stored both
         self.assertEqual({text.split(",")[0] for text, _ in rows}, {"profile of labelled data"})
 
+    def test_runs_that_differ_are_not_one_group(self):
+        """One evaluation's score is no level for another one's."""
+        files = [self.report_file(i, evaluation={"metric": metric, "value": 0.5, "samples": samples})
+                 for i, (metric, samples) in enumerate((("mse", 100), ("mse", 100), ("mse", 200), ("f1", 100)))]
+        files.append(self.report_file(4))
+        pinned = self.measured()["config"]
+        files.append(self.report_file(5, config=dict(pinned, affinity="0")))
+        files.append(self.report_file(6, config=dict(pinned, background_threads=1)))
+        self.succeed("history", self.db, "import", "-q", *files)
+        document = self.document("history")[1]
+        self.assertEqual(sorted(group["runs"] for group in document["groups"]), [1, 1, 1, 1, 1, 2])
+
     def test_the_projects_commit_is_read_without_git(self):
         project, inside = self.path("project"), self.path("project/src/deep")
         os.makedirs(inside)

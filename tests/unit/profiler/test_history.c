@@ -3,6 +3,7 @@
 #include "failure_trace.h"
 #include "tests/support/text_sink.h"
 
+#include "profiler/history/history_configuration.h"
 #include "profiler/statistics/statistics.h"
 #include "prony_history.h"
 
@@ -138,6 +139,75 @@ static void test_groups_are_not_mixed(void **state)
                      PRONY_INVALID_ARGUMENT);
     prn_free(s.text);
     prony_history_release(h);
+}
+
+static const char *report_text(prn_json_reader *r, const prn_json_value *root)
+{
+    return prn_history_report_configuration(r, root, true);
+}
+
+static const char *study_text(prn_json_reader *r, const prn_json_value *root)
+{
+    size_t count;
+    const prn_json_value *plan = prn_json_get_object(r, root, "plan", true);
+    const prn_json_value *list = prn_json_get_array(r, plan, "configurations", true, &count);
+    return prn_history_study_configuration(r, root, prn_json_first(list));
+}
+
+/* Runs of equal texts are one group, so each choice that moves a value stands in the text. */
+static void test_configurations(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *(*text)(prn_json_reader *r, const prn_json_value *root);
+        const char *json, *wanted;
+    } all[] = {
+        {report_text,
+         "{\"config\": {\"intra_op_threads\": 2, \"batch\": 4, \"dims\": {\"batch\": 4, \"length\": 128}}}",
+         "profile, 2 threads, batch 4, fp32, length=128"},
+        {report_text,
+         "{\"config\": {\"intra_op_threads\": 1, \"inter_op_threads\": 3, \"precision\": \"int8\", \"affinity\": "
+         "\"0,2\", "
+         "\"rewrites\": false, \"reuse\": false, \"background_threads\": 2}, \"tuning\": {}}",
+         "profile, 1 x 3 threads, int8, cores 0,2, no rewrites, no reuse, beside 2 busy threads, tuned"},
+        {report_text, "{\"config\": {}, \"evaluation\": {\"metric\": \"mse\", \"value\": 0.5, \"samples\": 100}}",
+         "profile of labelled data, mse of 100 samples, 1 thread, fp32"},
+        {report_text,
+         "{\"config\": {}, \"generation\": {\"new_tokens\": 32, \"prompt_tokens\": 16, \"cache\": \"shared\"}}",
+         "generate 32 after 16, profile, cache shared, 1 thread, fp32"},
+        {report_text,
+         "{\"config\": {}, \"ranks\": [{\"node\": \"a\"}, {\"node\": \"b\"}, {\"node\": \"a\"}], \"pipeline\": "
+         "{\"stages\": 3, \"micro_batches\": 8}}",
+         "profile, 1 thread, fp32, 3 ranks on 2 nodes, 3 stages, 8 micro-batches"},
+        {prn_history_load_configuration,
+         "{\"scenario\": \"server\", \"config\": {\"sessions\": 2, \"intra_op_threads\": 1, \"max_batch\": 8, "
+         "\"batch_window_ns\": 2000000, \"samples_per_request\": 3, \"requests_per_query\": 4, \"rate\": 50, "
+         "\"latency_bound_ns\": 10000000, \"percentile\": 0.9, \"background_threads\": 1, \"affinity\": \"1\"}, "
+         "\"ranks\": [{\"node\": \"a\"}], \"report\": {\"config\": {\"intra_op_threads\": 2, \"batch\": 3}}}",
+         "load server, 2 sessions, batches to 8, window 2 ms, 3 samples a request, 4 requests a query, 50/s, bound 10 "
+         "ms, p90, 1 thread, batch 3, fp32, cores 1, beside 1 busy threads, 1 rank on 1 node"},
+        {prn_history_load_configuration,
+         "{\"scenario\": \"single\", \"config\": {\"batch_window_ns\": 2000000, \"percentile\": 0.9}, \"report\": {}}",
+         "load single, 1 session, batches to 1, 1 thread, fp32"},
+        {study_text,
+         "{\"manifest\": {\"config\": {\"affinity\": null}}, \"nodes\": [{}, {}], \"plan\": {\"arguments\": "
+         "[\"--affinity\", \"0-3\"], \"configurations\": [{\"intra_op_threads\": 4, \"precision\": \"bf16\"}]}}",
+         "scale, 4 threads, bf16, cores 0-3, 2 nodes"},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        prn_bump pool = {0};
+        prony_error error = {0};
+        prn_json_value *root = NULL;
+        prn_json_reader reader = {.pool = &pool, .file = "file.json", .error = &error};
+        SCENARIO((int)i);
+        assert_int_equal(prn_json_document_parse(&root, "file.json", all[i].json, strlen(all[i].json), &error),
+                         PRONY_OK);
+        const char *text = all[i].text(&reader, root);
+        assert_int_equal(reader.status, PRONY_OK);
+        assert_string_equal(text, all[i].wanted);
+        prn_json_document_release(root);
+        prn_bump_release(&pool);
+    }
 }
 
 /* ---- verdicts ---- */
@@ -471,6 +541,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups_are_not_mixed),
+        cmocka_unit_test(test_configurations),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_quiet_histories_pass),
         cmocka_unit_test(test_young_changes_stay_regressions),
