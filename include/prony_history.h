@@ -23,7 +23,7 @@ typedef struct prony_history_layer {
 
 /* Strings are never NULL unless a comment says so; "" is unknown. */
 typedef struct prony_history_run {
-    int64_t time_s;             /* since 1970, UTC: when the document was made */
+    int64_t time_s;             /* since 1970, UTC: when the document was made; 0: unknown, before all others */
     int64_t command;            /* runs with one number were stored by one command; 0: unknown */
     const char *document;       /* schema that the run was read from */
     const char *model, *sha256; /* name without folders; hash of the file */
@@ -55,6 +55,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_history_add(prony_history *history, 
  * measurement, is PRONY_UNSUPPORTED. `name` stands in messages. After a failure nothing is added. */
 PRONY_API PRONY_MUST_USE prony_status prony_history_add_document(prony_history *history, const char *name,
                                                                  const char *json, size_t size, prony_error *error);
+/* SHA-256, in hexadecimal digits, of the contents of `run` without commit, label and layers: equal for a document that is
+ * read again, so that a store keeps each run once. */
+PRONY_API void prony_history_digest(const prony_history_run *run, char text[65]);
 /* Runs in the order of adding. */
 PRONY_API size_t prony_history_count(const prony_history *history);
 /* NULL: no such run. Owned by the history. */

@@ -14,12 +14,16 @@ static inline int64_t prn_now_ns(void)
 
 enum { PRN_UTC_CHARS = sizeof "2026-01-31T23:59:59Z" };
 
-/* Now, in UTC by ISO 8601, to the second; empty if the system has no date. */
-static inline void prn_now_utc(char text[PRN_UTC_CHARS])
+/* A time in UTC by ISO 8601, to the second; empty if it is no date. */
+static inline void prn_utc(time_t time, char text[PRN_UTC_CHARS])
 {
     struct tm parts;
-    const time_t now = time(NULL);
-    if (!gmtime_r(&now, &parts) || strftime(text, PRN_UTC_CHARS, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) text[0] = '\0';
+    if (!gmtime_r(&time, &parts) || strftime(text, PRN_UTC_CHARS, "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) text[0] = '\0';
+}
+
+static inline void prn_now_utc(char text[PRN_UTC_CHARS])
+{
+    prn_utc(time(NULL), text);
 }
 
 #endif

@@ -15,7 +15,8 @@ int command_check(const options *o)
     int code = refuse_run_options(o, 1);
     if (code == EXIT_DONE) code = target_open(o, 0, &checked);
     if (code == EXIT_DONE) code = targets_measure(o, all, 1);
-    options shown = *o;
+    options shown = *o, kept = *o;
+    if (!checked.model && !o->history.commit) kept.history.commit = ""; /* a report of any day, and of any project */
     shown.history.file = NULL; /* the history keeps the report, not the document of thresholds */
     if (code == EXIT_DONE) code = document_open(&json, &shown);
     if (code == EXIT_DONE) {
@@ -23,7 +24,7 @@ int command_check(const options *o)
         FILE *table = o->terminal.quiet || stdout_taken(o) ? NULL : stdout;
         code = document_close(&json, &shown,
                               check_thresholds(o, checked.report, o->arguments[0], table, json.stream, code));
-        code = history_keep_report(o, checked.report, code);
+        code = history_keep_report(&kept, checked.report, code);
     }
     target_close(&checked);
     return code;

@@ -8,6 +8,7 @@
 #include "bench/options/option_table.h"
 #include "bench/session/document.h"
 #include "bench/session/judge.h"
+#include "bench/terminal/whole_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static int read_history(history_job *job, bool all)
 {
     prony_error error = {0};
     history_store *store = NULL;
-    const store_wanted wanted = {.model = job->o->history.model, .metrics = all ? NULL : "latency", .layers = all};
+    const store_wanted wanted = {.model = job->o->history.model, .metric = all ? NULL : "latency", .layers = all};
     if (prony_history_create(&job->runs, &error) != PRONY_OK) return report_error(job->o, &error);
     int code = store_open_to_read(&store, job->o, job->o->arguments[0]);
     if (code == EXIT_DONE) code = store_read(store, job->runs, &wanted);
@@ -121,46 +122,23 @@ static int history_check_newest(const history_job *job)
 
 /* ---- import ---- */
 
-static char *whole_file(const options *o, const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *text = NULL;
-    size_t capacity = 0;
-    *size = 0;
-    while (file) {
-        if (*size + 65536 > capacity) {
-            char *larger = realloc(text, capacity = 2 * capacity + 131072);
-            if (!larger) break;
-            text = larger;
-        }
-        const size_t read = fread(text + *size, 1, capacity - *size, file);
-        *size += read;
-        if (read == 0) break;
-    }
-    const bool failed = !file || ferror(file) || !text;
-    if (file) fclose(file);
-    if (!failed) return text;
-    fail(o, "'%s': cannot read the file", path);
-    free(text);
-    return NULL;
-}
-
 /* A transaction for each file: what a line says to be stored is stored. A file that is no run does not stop the others. */
 static int history_import(const options *o, const char *const *files, size_t file_count)
 {
     history_store *store = NULL;
     store_count count = {0};
+    const char *commit = o->history.commit ? o->history.commit : ""; /* reports may come from any project */
     int code = store_open(&store, o, o->arguments[0]), result = code;
     for (size_t i = 0; i < file_count && code == EXIT_DONE; i++) {
         prony_error error = {0};
         prony_history *runs = NULL;
         size_t size;
-        char *text = whole_file(o, files[i], &size);
+        char *text = whole_file(o, files[i], &size); /* NULL after a message */
         store_count before = count;
         prony_status status = text ? prony_history_create(&runs, &error) : PRONY_IO_ERROR;
         if (status == PRONY_OK) status = prony_history_add_document(runs, files[i], text, size, &error);
         if (status == PRONY_OK)
-            code = store_add(store, runs, &count);
+            code = store_add(store, runs, commit, &count);
         else
             result = text ? report_error(o, &error) : EXIT_FAILED;
         if (status == PRONY_OK && code == EXIT_DONE && !o->terminal.quiet) {

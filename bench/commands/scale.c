@@ -26,7 +26,9 @@ static int scale_command_measure(scale_job *job)
 static int show_file(const options *o)
 {
     prony_error error = {0};
-    scale_job job = {.o = o};
+    options own = *o;
+    scale_job job = {.o = &own};
+    if (!o->history.commit) own.history.commit = ""; /* a study of any day, and of any project */
     if (o->files.resume || o->files.repeat)
         return usage(o, "'%s' is a study: --repeat and --resume take a MODEL", o->arguments[0]);
     if (prony_study_load(&job.study, o->arguments[0], NULL, &error) != PRONY_OK) return report_error(o, &error);

@@ -7,6 +7,7 @@
 #include "bench/process/interrupt.h"
 #include "bench/session/document.h"
 #include "bench/session/judge.h"
+#include "bench/terminal/whole_file.h"
 #include "bench/versus/versus.h"
 
 #include <glob.h>
@@ -279,32 +280,12 @@ int versus_measure_pairs(versus_job *job, prony_versus *versus, versus_side one_
 
 /* ---- the peer's own profile ---- */
 
-static int versus_command_read_whole(const options *o, const char *path, char **text, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    size_t capacity = 1 << 20;
-    *size = 0;
-    *text = malloc(capacity);
-    while (file && *text) {
-        size_t count = fread(*text + *size, 1, capacity - *size, file);
-        *size += count;
-        if (*size < capacity) break;
-        char *larger = realloc(*text, capacity *= 2);
-        if (!larger) free(*text);
-        *text = larger;
-    }
-    bool failed = !file || !*text || ferror(file);
-    if (file) fclose(file);
-    return failed ? fail(o, "the peer: cannot read its profile") : EXIT_DONE;
-}
-
 static int add_profile(versus_job *job, prony_versus *versus)
 {
     char prefix[VERSUS_PATH], pattern[VERSUS_PATH + 8];
     prony_error error = {0};
     prony_versus_process unused;
     glob_t found;
-    char *text = NULL;
     size_t size;
     snprintf(prefix, sizeof prefix, "%s/" PROFILE_PREFIX, job->folder);
     const char *more[] = {"--trace", prefix, NULL};
@@ -312,9 +293,9 @@ static int add_profile(versus_job *job, prony_versus *versus)
     if (code != EXIT_DONE) return interrupted() ? EXIT_DONE : code;
     snprintf(pattern, sizeof pattern, "%s*", prefix);
     if (glob(pattern, 0, NULL, &found) == 0 && found.gl_pathc > 0) {
-        code = versus_command_read_whole(job->o, found.gl_pathv[0], &text, &size);
-        if (code == EXIT_DONE &&
-            prony_versus_add_peer_profile(versus, "the peer's profile", text, size, &error) != PRONY_OK)
+        char *text = whole_file(job->o, found.gl_pathv[0], &size);
+        code = text ? EXIT_DONE : EXIT_FAILED;
+        if (text && prony_versus_add_peer_profile(versus, "the peer's profile", text, size, &error) != PRONY_OK)
             code = report_error(job->o, &error);
         free(text);
     }

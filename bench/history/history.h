@@ -5,8 +5,6 @@
 #include "bench/command.h"
 #include "prony_history.h"
 
-/* "sqlite 3.40.1"; "": this build has no SQLite. */
-const char *history_library(void);
 /* EXIT_USAGE after a message if this build cannot keep a history; EXIT_DONE otherwise. */
 int history_refuse(const options *o);
 
@@ -34,14 +32,14 @@ void store_close(history_store *store);
 typedef struct store_count {
     size_t stored, known;
 } store_count;
-/* Stores all runs in one transaction, with the options' label and commit, and removes runs older than
- * --history-keep. */
-int store_add(history_store *store, const prony_history *runs, store_count *count);
+/* Stores all runs in one transaction, with the options' label, and removes runs older than --history-keep. `commit`: of
+ * runs that do not name theirs. */
+int store_add(history_store *store, const prony_history *runs, const char *commit, store_count *count);
 
 /* The rows to read: everything, unless a member restricts it. */
 typedef struct store_wanted {
     const char *model;
-    const char *metrics; /* keys, comma-separated */
+    const char *metric; /* key */
     bool layers;
 } store_wanted;
 int store_read(history_store *store, prony_history *to, const store_wanted *wanted);

@@ -11,12 +11,16 @@ int history_keep_document(const options *o, const char *json, size_t size, int c
     prony_error error = {0};
     prony_history *runs = NULL;
     history_store *store = NULL;
-    store_count count = {0};
+    char commit[72] = "";
     if (!o->history.file) return code;
+    if (o->history.commit)
+        snprintf(commit, sizeof commit, "%.64s", o->history.commit);
+    else
+        project_commit(commit);
     prony_status status = prony_history_create(&runs, &error);
     if (status == PRONY_OK) status = prony_history_add_document(runs, o->command, json, size, &error);
     int kept = status == PRONY_OK ? store_open(&store, o, o->history.file) : report_error(o, &error);
-    if (kept == EXIT_DONE) kept = store_add(store, runs, &count);
+    if (kept == EXIT_DONE) kept = store_add(store, runs, commit, NULL);
     store_close(store);
     prony_history_release(runs);
     if (kept != EXIT_DONE) fail(o, "'%s': the run is not in the history; the report is complete", o->history.file);

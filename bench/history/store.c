@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,13 +42,6 @@ static const char *const migrations[SCHEMA_VERSION] = {
     "  layer INTEGER NOT NULL REFERENCES layers(id), time_ns REAL NOT NULL, PRIMARY KEY(run, position)) WITHOUT "
     "ROWID;"};
 
-const char *history_library(void)
-{
-    static char text[40];
-    snprintf(text, sizeof text, "sqlite %s", sqlite3_libversion());
-    return text;
-}
-
 int history_refuse(const options *o)
 {
     (void)o;
@@ -56,12 +50,21 @@ int history_refuse(const options *o)
 
 /* ---- messages ---- */
 
-/* SQLite does not keep the reason why a file cannot be opened, so the file is opened once more. */
+/* SQLite does not keep the reason why a file cannot be opened, so the file is opened once more, but not created. */
 static const char *open_reason(const history_store *s)
 {
-    const int file = open(s->file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0) return strerror(errno);
-    close(file);
+    const int file = open(s->file, O_RDWR | O_CLOEXEC);
+    const int failure = errno;
+    if (file >= 0) close(file);
+    if (file < 0 && failure != ENOENT) return strerror(failure);
+    if (file < 0) {
+        char folder[PATH_MAX];
+        const char *slash = strrchr(s->file, '/');
+        const size_t length = slash ? (size_t)(slash - s->file) + (slash == s->file) : 0;
+        if (length >= sizeof folder) return strerror(ENAMETOOLONG);
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)length : 1, slash ? s->file : ".");
+        if (access(folder, W_OK | X_OK) != 0) return strerror(errno);
+    }
     return sqlite3_errmsg(s->db);
 }
 
@@ -73,7 +76,6 @@ static bool hits_file_limit(const history_store *s)
            limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* The reason of the last failure in words that name the remedy. */
 int store_fail(const history_store *s, const char *action)
 {
     const int code = s->db ? sqlite3_errcode(s->db) : SQLITE_NOMEM, system = s->db ? sqlite3_system_errno(s->db) : 0;
@@ -104,12 +106,26 @@ int store_fail(const history_store *s, const char *action)
     }
 }
 
+static const char *const load_names[] = {
+    [PRONY_LOAD_UNKNOWN] = "unknown", [PRONY_LOAD_QUIET] = "quiet", [PRONY_LOAD_BUSY] = "busy"};
+
+const char *store_load_name(prony_load load)
+{
+    return load_names[load];
+}
+
+prony_load store_load(const char *name)
+{
+    for (int load = PRONY_LOAD_UNKNOWN; load <= PRONY_LOAD_BUSY; load++)
+        if (name && strcmp(name, load_names[load]) == 0) return (prony_load)load;
+    return PRONY_LOAD_UNKNOWN;
+}
+
 bool store_exec(const history_store *s, const char *sql)
 {
     return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* The first column of the first row; false: a failure. */
 bool store_number(const history_store *s, const char *sql, int64_t *out)
 {
     sqlite3_stmt *query = NULL;
@@ -234,13 +250,10 @@ static int reopen_immutable(history_store **out, const options *o, const char *f
 
 static bool has_log(const char *file)
 {
-    char *log = malloc(strlen(file) + 8);
+    char log[PATH_MAX + 8];
     struct stat info;
-    if (!log) return true;
-    sprintf(log, "%s-wal", file);
-    const bool has = stat(log, &info) == 0 && info.st_size > 0;
-    free(log);
-    return has;
+    snprintf(log, sizeof log, "%s-wal", file);
+    return stat(log, &info) == 0 && info.st_size > 0;
 }
 
 int store_open_to_read(history_store **out, const options *o, const char *file)
@@ -265,18 +278,13 @@ int store_open_to_read(history_store **out, const options *o, const char *file)
 void store_close(history_store *store)
 {
     if (!store) return;
-    sqlite3_close(store->db);
+    if (store->db) sqlite3_close(store->db); /* NULL: the library could not be loaded */
     free(store);
 }
 
 #else /* without SQLite */
 
 #include "bench/history/history.h"
-
-const char *history_library(void)
-{
-    return "";
-}
 
 int history_refuse(const options *o)
 {

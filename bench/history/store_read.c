@@ -13,13 +13,15 @@ typedef struct row_lists {
     size_t value_capacity, layer_capacity;
     char **texts; /* of the run, freed with the next one */
     size_t text_count, text_capacity;
+    bool no_memory; /* a failure that SQLite does not know */
 } row_lists;
 
-static bool grow_list(void **list, size_t *capacity, size_t need, size_t size)
+static bool grow_list(row_lists *l, void **list, size_t *capacity, size_t need, size_t size)
 {
     if (need <= *capacity) return true;
     const size_t wanted = need * 2 + 16;
     void *larger = realloc(*list, wanted * size);
+    l->no_memory = l->no_memory || !larger;
     if (!larger) return false;
     *list = larger;
     *capacity = wanted;
@@ -29,10 +31,13 @@ static bool grow_list(void **list, size_t *capacity, size_t need, size_t size)
 /* A copy of a column's text that lives until the next run; "" of NULL. NULL: out of memory. */
 static const char *column_text(row_lists *l, sqlite3_stmt *query, int column)
 {
-    const char *text = (const char *)sqlite3_column_text(query, column);
-    if (!text) return "";
-    if (!grow_list((void **)&l->texts, &l->text_capacity, l->text_count + 1, sizeof *l->texts)) return NULL;
+    const bool null = sqlite3_column_type(query, column) == SQLITE_NULL;
+    const char *text = null ? "" : (const char *)sqlite3_column_text(query, column);
+    l->no_memory = l->no_memory || !text;
+    if (!text) return NULL;
+    if (!grow_list(l, (void **)&l->texts, &l->text_capacity, l->text_count + 1, sizeof *l->texts)) return NULL;
     char *copy = strdup(text);
+    l->no_memory = l->no_memory || !copy;
     if (copy) l->texts[l->text_count++] = copy;
     return copy;
 }
@@ -47,34 +52,23 @@ static double column_number(sqlite3_stmt *query, int column)
     return sqlite3_column_type(query, column) == SQLITE_NULL ? NAN : sqlite3_column_double(query, column);
 }
 
-/* true: `list` is NULL or has the word. */
-static bool is_listed(const char *list, const char *word)
-{
-    const size_t length = strlen(word);
-    for (const char *at = list; at && *at;) {
-        const size_t item = strcspn(at, ",");
-        if (item == length && strncmp(at, word, length) == 0) return true;
-        at += item + (at[item] == ',');
-    }
-    return list == NULL;
-}
-
 /* Reads values (or layers) of a run; false: a failure, or out of memory. */
 static bool read_rows(sqlite3_stmt *query, int64_t id, row_lists *l, prony_history_run *run, bool layers,
-                      const char *metrics)
+                      const char *metric)
 {
     int code;
     sqlite3_bind_int64(query, 1, id);
     while ((code = sqlite3_step(query)) == SQLITE_ROW) {
         if (layers) {
-            if (!grow_list((void **)&l->layers, &l->layer_capacity, run->layer_count + 1, sizeof *l->layers)) break;
+            if (!grow_list(l, (void **)&l->layers, &l->layer_capacity, run->layer_count + 1, sizeof *l->layers)) break;
             prony_history_layer *layer = &l->layers[run->layer_count];
             *layer = (prony_history_layer){column_text(l, query, 0), column_text(l, query, 1), column_number(query, 2)};
             if (!layer->name || !layer->op) break;
             run->layer_count++;
         } else {
-            if (!is_listed(metrics, (const char *)sqlite3_column_text(query, 0))) continue;
-            if (!grow_list((void **)&l->values, &l->value_capacity, run->value_count + 1, sizeof *l->values)) break;
+            const char *key = (const char *)sqlite3_column_text(query, 0);
+            if (metric && (!key || strcmp(key, metric) != 0)) continue;
+            if (!grow_list(l, (void **)&l->values, &l->value_capacity, run->value_count + 1, sizeof *l->values)) break;
             prony_history_value *value = &l->values[run->value_count];
             *value = (prony_history_value){
                 column_text(l, query, 0), column_number(query, 1), {column_number(query, 2), column_number(query, 3)}};
@@ -95,14 +89,11 @@ static bool read_run(sqlite3_stmt *const queries[3], row_lists *l, prony_history
         *texts[i] = column_text(l, q, 3 + i);
         if (!*texts[i]) return false;
     }
-    const char *load = (const char *)sqlite3_column_text(q, 12);
-    run->load = load && strcmp(load, "busy") == 0    ? PRONY_LOAD_BUSY
-                : load && strcmp(load, "quiet") == 0 ? PRONY_LOAD_QUIET
-                                                     : PRONY_LOAD_UNKNOWN;
+    run->load = store_load((const char *)sqlite3_column_text(q, 12));
     const double others = column_number(q, 13);
     run->others_share = isnan(others) ? -1 : others;
     const int64_t id = sqlite3_column_int64(q, 0);
-    if (!read_rows(queries[1], id, l, run, false, wanted->metrics)) return false;
+    if (!read_rows(queries[1], id, l, run, false, wanted->metric)) return false;
     if (wanted->layers && !read_rows(queries[2], id, l, run, true, NULL)) return false;
     run->values = l->values;
     run->layers = l->layers;
@@ -138,7 +129,10 @@ int store_read(history_store *s, prony_history *to, const store_wanted *wanted)
         forget_texts(&lists);
     }
     if (done && status == PRONY_OK) done = code == SQLITE_DONE;
-    const int result = status != PRONY_OK ? report_error(s->o, &error) : done ? EXIT_DONE : store_fail(s, "read");
+    const int result = status != PRONY_OK ? report_error(s->o, &error)
+                       : lists.no_memory  ? fail(s->o, "'%s': out of memory", s->file)
+                       : done             ? EXIT_DONE
+                                          : store_fail(s, "read");
     for (int i = 0; i < 3; i++) sqlite3_finalize(queries[i]);
     store_exec(s, "COMMIT");
     forget_texts(&lists);

@@ -7,32 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-/* FNV-1a of everything that a run says, twice with different offsets: a document that is imported again, or that
- * --history has stored already, is known by it. */
-typedef struct run_digest {
-    uint64_t halves[2];
-} run_digest;
-
-static void digest_bytes(run_digest *d, const void *data, size_t size)
-{
-    for (int half = 0; half < 2; half++)
-        for (size_t i = 0; i < size; i++)
-            d->halves[half] = (d->halves[half] ^ ((const uint8_t *)data)[i]) * 0x100000001b3U;
-}
-
-static void digest_of(const prony_history_run *run, char text[40])
-{
-    run_digest d = {{0xcbf29ce484222325U, 0x9ae16a3b2f90404fU}};
-    const char *const texts[] = {run->sha256, run->fingerprint, run->configuration, run->prony, run->document};
-    digest_bytes(&d, &run->time_s, sizeof run->time_s);
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) digest_bytes(&d, texts[i], strlen(texts[i]) + 1);
-    for (size_t i = 0; i < run->value_count; i++) {
-        digest_bytes(&d, run->values[i].metric, strlen(run->values[i].metric) + 1);
-        digest_bytes(&d, &run->values[i].value, sizeof run->values[i].value);
-    }
-    snprintf(text, 40, "%016llx%016llx", (unsigned long long)d.halves[0], (unsigned long long)d.halves[1]);
-}
-
 /* The statements of one transaction. */
 typedef struct store_statements {
     sqlite3_stmt *known, *run, *metric, *metric_id, *value, *layer, *layer_id, *run_layer;
@@ -122,11 +96,6 @@ static bool add_names(const history_store *s, const prony_history_run *run)
     return true;
 }
 
-static const char *store_load_name(prony_load load)
-{
-    return load == PRONY_LOAD_BUSY ? "busy" : load == PRONY_LOAD_QUIET ? "quiet" : "unknown";
-}
-
 static bool add_run_row(store_statements *t, const prony_history_run *run, int64_t command, const char *commit,
                         const char *label, const char *digest)
 {
@@ -146,9 +115,8 @@ static bool add_run_row(store_statements *t, const prony_history_run *run, int64
     return step_done(t->run);
 }
 
-static bool store_run_rows(const history_store *s, store_statements *t, const prony_history_run *run, int64_t id)
+static bool store_run_rows(store_statements *t, const prony_history_run *run, int64_t id)
 {
-    (void)s;
     for (size_t i = 0; i < run->value_count; i++) {
         const prony_history_value *v = &run->values[i];
         int64_t metric;
@@ -177,8 +145,8 @@ static bool store_run_rows(const history_store *s, store_statements *t, const pr
 static bool add_run(const history_store *s, store_statements *t, const prony_history_run *run, const char *commit,
                     int64_t *command, store_count *count)
 {
-    char digest[40];
-    digest_of(run, digest);
+    char digest[65];
+    prony_history_digest(run, digest);
     bind_text(t->known, 1, digest);
     const int known = sqlite3_step(t->known);
     if (sqlite3_reset(t->known) != SQLITE_OK) return false;
@@ -193,29 +161,24 @@ static bool add_run(const history_store *s, store_statements *t, const prony_his
     if (!add_names(s, run) || !add_run_row(t, run, *command, *run->commit ? run->commit : commit, label, digest))
         return false;
     count->stored++;
-    return store_run_rows(s, t, run, sqlite3_last_insert_rowid(s->db));
+    return store_run_rows(t, run, sqlite3_last_insert_rowid(s->db));
 }
 
-/* Removes runs older than --history-keep, counted from now. */
+/* Removes runs older than --history-keep, counted from now. Runs without a date are kept. */
 static bool remove_old(const history_store *s)
 {
     char sql[100];
     if (!(s->o->history.keep_seconds > 0)) return true;
-    snprintf(sql, sizeof sql, "DELETE FROM runs WHERE time < %lld",
+    snprintf(sql, sizeof sql, "DELETE FROM runs WHERE time > 0 AND time < %lld",
              (long long)(time(NULL) - (int64_t)s->o->history.keep_seconds));
     return store_exec(s, sql);
 }
 
-int store_add(history_store *s, const prony_history *runs, store_count *count)
+int store_add(history_store *s, const prony_history *runs, const char *commit, store_count *count)
 {
     store_statements t = {0};
     store_count own = {0};
     int64_t command = 0;
-    char commit[72] = "";
-    if (s->o->history.commit)
-        snprintf(commit, sizeof commit, "%.64s", s->o->history.commit);
-    else if (s->o->history.file) /* `prony history import`: the reports may come from anywhere */
-        project_commit(commit);
     bool done = store_exec(s, "BEGIN IMMEDIATE") && prepare_all(s, &t);
     for (size_t i = 0; done && i < prony_history_count(runs); i++)
         done = add_run(s, &t, prony_history_at(runs, i), commit, &command, &own);
@@ -233,9 +196,9 @@ int store_add(history_store *s, const prony_history *runs, store_count *count)
 
 #include "bench/history/history.h"
 
-int store_add(history_store *store, const prony_history *runs, store_count *count)
+int store_add(history_store *store, const prony_history *runs, const char *commit, store_count *count)
 {
-    (void)store, (void)runs, (void)count;
+    (void)store, (void)runs, (void)commit, (void)count;
     return EXIT_FAILED;
 }
 

@@ -469,7 +469,7 @@ static const option_row rows[] = {
     {"label", 0, OPTION_RARE, GROUP_FILES, KEEPERS | HISTORY, OPTION_TEXT, F(history.label), .value = "TEXT",
      .help = "a name for the run in the history, such as a release"},
     {"commit", 0, OPTION_RARE, GROUP_FILES, KEEPERS | HISTORY, OPTION_TEXT, F(history.commit), .value = "ID",
-     .help = "the project's commit of the run in the history", .otherwise = "of the working folder's git repository"},
+     .help = "the project's commit of the run in the history", .otherwise = "of the working folder's git repository; of a report that exists already: none"},
 
     /* ---- limits ---- */
     {"memory-limit", 0, OPTION_COMMON, GROUP_LIMITS, MODELS, OPTION_PARSED, .parse = parse_memory_limit, .value = "N",

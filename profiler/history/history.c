@@ -1,6 +1,8 @@
 /* The runs of a history in memory. */
 #include "profiler/history/history.h"
 
+#include "base/hash/sha256.h"
+
 #include <string.h>
 
 prony_status prony_history_create(prony_history **out, prony_error *error)
@@ -79,4 +81,24 @@ prony_status prony_history_add(prony_history *h, const prony_history_run *run, p
     if (!copy_rows(h, &own, before)) return prn_no_memory(error);
     h->runs[h->count++] = own;
     return PRONY_OK;
+}
+
+static void digest_text(prn_sha256 *hash, const char *text)
+{
+    prn_sha256_add(hash, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+void prony_history_digest(const prony_history_run *run, char text[65])
+{
+    const char *const texts[] = {run->model,         run->sha256, run->fingerprint,
+                                 run->configuration, run->prony,  run->document};
+    prn_sha256 hash;
+    prn_sha256_init(&hash);
+    prn_sha256_add(&hash, &run->time_s, sizeof run->time_s);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) digest_text(&hash, texts[i]);
+    for (size_t i = 0; i < run->value_count; i++) {
+        digest_text(&hash, run->values[i].metric);
+        prn_sha256_add(&hash, &run->values[i].value, sizeof run->values[i].value);
+    }
+    prn_sha256_text(&hash, text);
 }

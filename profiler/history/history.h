@@ -16,9 +16,9 @@ struct prony_history {
 
 /* ---- history_document.c ---- */
 
-/* ISO 8601 to seconds and back. 0 and "": not a date. */
+/* ISO 8601 to seconds. 0: not a date. */
 int64_t prn_history_seconds(const char *utc);
-const char *prn_history_date(int64_t seconds, char text[24]); /* "2026-01-31 23:59" */
+const char *prn_history_date(int64_t seconds, char text[24]); /* "2026-01-31 23:59"; "unknown" of 0 */
 
 /* ---- history_groups.c ---- */
 

@@ -83,14 +83,15 @@ static void draw_y(prn_out *out, const prn_axis *y, double right, const prony_me
 /* Dates below some runs; the first and the last have one. Within two days the hour counts more than the year. */
 static void draw_x(prn_out *out, const prn_trend *t, const prn_axis *x)
 {
-    const bool long_span = t->points[t->count - 1].run->time_s - t->points[0].run->time_s > 2 * 86400;
+    const int64_t begin = t->points[0].run->time_s;
+    const bool long_span = begin == 0 || t->points[t->count - 1].run->time_s - begin > 2 * 86400;
     const size_t most = (size_t)((x->to - x->from) / TICK_PIXELS), labels = t->count < most ? t->count : most;
     for (size_t k = 0; k < labels; k++) {
         const size_t i = labels > 1 ? k * (t->count - 1) / (labels - 1) : 0;
         char date[24];
         const double at = prn_axis_at(x, (double)i);
         prn_history_date(t->points[i].run->time_s, date);
-        if (long_span) date[10] = '\0';
+        if (long_span) date[10] = '\0'; /* also if the first date is unknown */
         prn_svg_line(out, at, BOTTOM, at, BOTTOM + 4, PRN_SVG_GREY, 1, false);
         prn_svg_text(out, at, BOTTOM + 18,
                      k == 0            ? PRN_ANCHOR_START

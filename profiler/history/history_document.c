@@ -4,6 +4,7 @@
 #include "profiler/history/history_configuration.h"
 
 #include "base/hash/sha256.h"
+#include "base/os/clock.h"
 #include "profiler/json/json_read.h"
 #include "profiler/report/report_read.h"
 
@@ -43,9 +44,12 @@ int64_t prn_history_seconds(const char *utc)
 
 const char *prn_history_date(int64_t seconds, char text[24])
 {
-    const time_t time = (time_t)seconds;
-    struct tm parts;
-    if (!gmtime_r(&time, &parts) || strftime(text, 24, "%Y-%m-%d %H:%M", &parts) == 0) text[0] = '\0';
+    char utc[PRN_UTC_CHARS];
+    prn_utc((time_t)seconds, utc);
+    if (seconds && *utc)
+        snprintf(text, 24, "%.10s %.5s", utc, utc + 11);
+    else
+        snprintf(text, 24, "unknown");
     return text;
 }
 

@@ -2,6 +2,7 @@
  * `groups`, and their run by its index in `runs`. */
 #include "profiler/history/history.h"
 
+#include "base/os/clock.h"
 #include "profiler/json/json_write.h"
 
 #include <math.h>
@@ -9,13 +10,9 @@
 
 static void history_json_time(prn_json *json, const char *key, int64_t seconds)
 {
-    char text[32];
-    const time_t time = (time_t)seconds;
-    struct tm parts;
-    if (seconds && gmtime_r(&time, &parts) && strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
-        prn_json_string(json, key, text);
-    else
-        prn_json_null(json, key);
+    char text[PRN_UTC_CHARS];
+    prn_utc((time_t)seconds, text);
+    prn_json_string(json, key, seconds && *text ? text : NULL);
 }
 
 static void text_or_null(prn_json *json, const char *key, const char *text)

@@ -166,7 +166,8 @@ static void put_change(prn_text *text, const prn_trend *t, const prn_trend_chang
                         value_text(t->metric, c->to, to, sizeof to));
     if (c->drift) {
         used += snprintf(line + used, sizeof line - (size_t)used, "run %zu to %zu", c->first + 1, c->last + 1);
-        if (days > 0) used += snprintf(line + used, sizeof line - (size_t)used, " (%.1f days)", days);
+        if (first->run->time_s && days > 0)
+            used += snprintf(line + used, sizeof line - (size_t)used, " (%.1f days)", days);
     } else
         used += snprintf(line + used, sizeof line - (size_t)used, "at run %zu (%s)", c->first + 1,
                          prn_history_date(first->run->time_s, date));

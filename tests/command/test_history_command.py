@@ -160,6 +160,40 @@ class Keep(HistoryTest):
         self.write("project/src/.git", b"gitdir: ../nothing\n")
         self.assertEqual(stored(), "")
 
+    def test_a_report_of_another_day_has_no_commit(self):
+        """Today's commit of the working folder is that of runs measured now alone."""
+        os.makedirs(self.path("project/.git"))
+        self.write("project/.git/HEAD", b"1" * 40)
+        stay = dict(prepare=lambda: os.chdir(self.path("project")))
+        report, study, model = self.report_file(1), self.path("study.json"), os.path.abspath(self.digits)
+        run("scale", model, *QUICK, "-x", "1", "--processes", "2", "--json", study)
+        limit = ["--threshold", "latency:1s", "-q", "--history", self.db]
+        for arguments in (["history", self.db, "import", report], ["check", self.report_file(3), *limit], ["check", model, *QUICK, *limit],
+                          ["scale", study, "-q", "--history", self.db], ["check", self.report_file(2), *limit, "--commit", "cafe"]):
+            code, _, err = run(*arguments, **stay)
+            self.assertIn(code, (DONE, FAILED), err)  # the latter on a busy machine
+        rows = self.query("SELECT document, label, project_commit FROM runs WHERE document != 'prony.study/1' ORDER BY id")
+        self.assertEqual([row[2] for row in rows], ["", "", "1" * 40, "cafe"], rows)
+        self.assertEqual({row[0] for row in self.query("SELECT project_commit FROM runs WHERE document = 'prony.study/1'")}, {""})
+
+    def test_runs_without_a_date(self):
+        undated = self.report_file(1)
+        report = json.loads(self.read(undated))
+        del report["created"]
+        self.write("run001.json", json.dumps(report).encode())
+        self.succeed("history", self.db, "import", "-q", self.report_file(0), undated, self.report_file(2))
+        out = self.succeed("history", self.db, "--no-color")
+        self.assertNotIn("1970", out)
+        document = self.document("history")[1]
+        self.assertEqual([row["time"] is None for row in document["runs"]], [True, False, False])
+        self.assertIsNone(document["groups"][0]["first"])
+        page = self.path("page.html")
+        self.succeed("history", self.db, "-q", "--html", page)
+        self.assertNotIn("1970", self.read(page).decode())
+        self.succeed("profile", self.digits, *QUICK, "--history", self.db, "--history-keep", "400d")
+        self.assertEqual(len(self.query("SELECT id FROM runs WHERE time = 0")), 1)  # its age is unknown
+        self.assertEqual(len(self.query("SELECT id FROM runs")), 2)
+
     def test_old_runs_are_removed(self):
         self.succeed("history", self.db, "import", "-q", self.report_file(1))
         self.assertEqual(len(self.query("SELECT id FROM runs")), 1)
@@ -253,6 +287,12 @@ class Files(HistoryTest):
             self.refuse(FAILED, [name, word], "history", self.path(name), "import", report)
         self.refuse(FAILED, ["absent.db", "No such file"], "history", self.path("absent.db"))
         self.refuse(FAILED, ["No such file"], "history", self.path("no/folder.db"), "import", report)
+
+    def test_a_failed_opening_creates_no_file(self):
+        folder = self.path("/".join(["f" * 200] * 3))  # SQLite takes no path of 512 characters or more
+        os.makedirs(folder)
+        self.refuse(FAILED, ["cannot open the history"], "history", folder + "/runs.db", "import", self.report_file(1))
+        self.assertEqual(os.listdir(folder), [])
 
     def test_a_newer_file_is_refused_and_left_alone(self):
         self.succeed("history", self.db, "import", "-q", self.report_file(1))

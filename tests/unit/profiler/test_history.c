@@ -210,6 +210,26 @@ static void test_configurations(void **state)
     }
 }
 
+/* Contents alone make a run, not the commit and label that a command adds. */
+static void test_digests(void **state)
+{
+    (void)state;
+    const prony_history_value before = {"latency", 1e6, {NAN, NAN}}, after = {"latency", 1.1e6, {NAN, NAN}};
+    prony_history_run run = plain_run(1), same = run, other = run;
+    char first[65], second[65];
+    run.values = same.values = &before;
+    other.values = &after;
+    run.value_count = same.value_count = other.value_count = 1;
+    same.commit = "cafe";
+    same.label = "nightly";
+    prony_history_digest(&run, first);
+    assert_int_equal(strlen(first), 64);
+    prony_history_digest(&same, second);
+    assert_string_equal(first, second);
+    prony_history_digest(&other, second);
+    assert_string_not_equal(first, second);
+}
+
 /* ---- verdicts ---- */
 
 static void test_verdicts(void **state)
@@ -542,6 +562,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_groups_are_not_mixed),
         cmocka_unit_test(test_configurations),
+        cmocka_unit_test(test_digests),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_quiet_histories_pass),
         cmocka_unit_test(test_young_changes_stay_regressions),
