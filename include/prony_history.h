@@ -82,7 +82,8 @@ typedef struct prony_history_options {
     bool ignore_load;    /* runs on a busy machine count as well */
     double noise;        /* part of the level below which a difference does not count; negative: 0.01 of measured
                             metrics, 0 of exact ones such as accuracy and memory */
-    int64_t last;        /* newest runs of a group that are looked at; 0: 500 */
+    int64_t last;        /* newest runs of a group that are looked at, at most 2000; 0: 500 */
+    bool strict;         /* metrics without a verdict do not pass */
 } prony_history_options;
 #define PRONY_HISTORY_OPTIONS_INIT PRONY_INIT_WITH(prony_history_options, noise, -1)
 

@@ -31,6 +31,7 @@ static prony_history_options history_how(const options *o)
     how.ignore_load = o->verdict.ignore_load;
     how.noise = o->verdict.noise;
     how.last = o->history.last;
+    how.strict = o->verdict.strict;
     return how;
 }
 

@@ -371,7 +371,7 @@ static const option_row rows[] = {
     {"across", 0, OPTION_COMMON, GROUP_REPORT, HISTORY, OPTION_CHOICES, F(history.across), .choices = "model,machine,configuration",
      .value = "LIST", .help = "join runs of different model files, machines or configurations",
      .details = "Without it only runs of one model file, machine and configuration are compared."},
-    {"last", 0, OPTION_RARE, GROUP_REPORT, HISTORY, OPTION_INT, F(history.last), .least = 1, .most = 100000, .value = "N",
+    {"last", 0, OPTION_RARE, GROUP_REPORT, HISTORY, OPTION_INT, F(history.last), .least = 1, .most = 2000, .value = "N",
      .help = "runs of each group that are looked at, newest first", .otherwise = "500"},
     {"metrics", 0, OPTION_COMMON, GROUP_REPORT, METRICS, OPTION_PARSED, .parse = parse_metrics, .value = "LIST",
      .help = "these metrics only, such as latency,macs", .otherwise = "all"},

@@ -2,19 +2,28 @@
 #include "profiler/history/history.h"
 
 #include "base/hash/sha256.h"
+#include "base/os/clock.h"
+#include "base/os/disturbance.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 prony_status prony_history_create(prony_history **out, prony_error *error)
 {
     if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_history_create: an argument is NULL");
     *out = prn_calloc(1, sizeof **out);
-    return *out ? PRONY_OK : prn_no_memory(error);
+    if (*out) (*out)->searches = prn_history_searches_create();
+    if (*out && (*out)->searches) return PRONY_OK;
+    prony_history_release(*out);
+    *out = NULL;
+    return prn_no_memory(error);
 }
 
 void prony_history_release(prony_history *history)
 {
     if (!history) return;
+    prn_history_searches_release(history->searches);
     prn_bump_release(&history->pool);
     prn_free(history->runs);
     prn_free(history);
@@ -80,6 +89,7 @@ prony_status prony_history_add(prony_history *h, const prony_history_run *run, p
     }
     if (!copy_rows(h, &own, before)) return prn_no_memory(error);
     h->runs[h->count++] = own;
+    prn_history_searches_forget(h->searches);
     return PRONY_OK;
 }
 
@@ -101,4 +111,59 @@ void prony_history_digest(const prony_history_run *run, char text[65])
         prn_sha256_add(&hash, &run->values[i].value, sizeof run->values[i].value);
     }
     prn_sha256_text(&hash, text);
+}
+
+/* ---- members ---- */
+
+const prony_history_value *prn_history_value(const prony_history_run *run, const char *metric)
+{
+    for (size_t i = 0; i < run->value_count; i++)
+        if (strcmp(run->values[i].metric, metric) == 0) return &run->values[i];
+    return NULL;
+}
+
+double prn_history_number(const prony_history_run *run, const char *metric)
+{
+    const prony_history_value *value = prn_history_value(run, metric);
+    return value ? value->value : NAN;
+}
+
+double prn_history_layer_ns(const prony_history_run *run, size_t hint, const char *name)
+{
+    if (hint < run->layer_count && strcmp(run->layers[hint].name, name) == 0) return run->layers[hint].time_ns;
+    for (size_t i = 0; i < run->layer_count; i++)
+        if (strcmp(run->layers[i].name, name) == 0) return run->layers[i].time_ns;
+    return NAN;
+}
+
+const char *prn_history_date(int64_t seconds, char text[24])
+{
+    char utc[PRN_UTC_CHARS];
+    prn_utc((time_t)seconds, utc);
+    if (seconds && *utc)
+        snprintf(text, 24, "%.10s %.5s", utc, utc + 11);
+    else
+        snprintf(text, 24, "unknown");
+    return text;
+}
+
+const char *prn_history_load(const prony_history_run *run)
+{
+    return prn_verdict_name(run->load == PRONY_LOAD_BUSY    ? PRN_LOAD_BUSY
+                            : run->load == PRONY_LOAD_QUIET ? PRN_LOAD_QUIET
+                                                            : PRN_LOAD_UNKNOWN);
+}
+
+const char *prn_history_commit(const prony_history_run *run, char text[16])
+{
+    snprintf(text, 16, "%.10s", *run->commit ? run->commit : "-");
+    return text;
+}
+
+const char *prn_history_value_text(const prony_metric *metric, double value, char *text, size_t size,
+                                   const char *unknown)
+{
+    if (isnan(value)) return unknown;
+    prony_metric_format(metric, value, text, size);
+    return text;
 }

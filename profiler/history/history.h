@@ -8,17 +8,40 @@
 #include "profiler/statistics/statistics.h"
 #include "prony_history.h"
 
+/* Series whose pieces were searched: text, JSON and verdict of one check show the same ones. */
+typedef struct prn_history_searches prn_history_searches;
+
 struct prony_history {
     prn_bump pool;
     prony_history_run *runs;
     size_t count, capacity;
+    prn_history_searches *searches; /* forgotten when a run is added */
 };
 
-/* ---- history_document.c ---- */
+/* ---- history.c ---- */
 
-/* ISO 8601 to seconds. 0: not a date. */
-int64_t prn_history_seconds(const char *utc);
-const char *prn_history_date(int64_t seconds, char text[24]); /* "2026-01-31 23:59"; "unknown" of 0 */
+/* NULL: the run does not have the metric. */
+const prony_history_value *prn_history_value(const prony_history_run *run, const char *metric);
+double prn_history_number(const prony_history_run *run, const char *metric); /* NaN: as above */
+/* Time of a layer, which may lie at `hint`; NaN: the run does not have it. */
+double prn_history_layer_ns(const prony_history_run *run, size_t hint, const char *name);
+const char *prn_history_date(int64_t seconds, char text[24]);                /* "2026-01-31 23:59", "unknown" of 0 */
+const char *prn_history_load(const prony_history_run *run);                  /* "unknown", "quiet", "busy" */
+const char *prn_history_commit(const prony_history_run *run, char text[16]); /* ten characters, or "-" */
+/* The value as the metric writes it; `unknown` of NaN. */
+const char *prn_history_value_text(const prony_metric *metric, double value, char *text, size_t size,
+                                   const char *unknown);
+
+/* ---- history_searches.c ---- */
+
+/* prn_level_pieces, searched once for each series. */
+PRN_MUST_USE prony_status prn_history_pieces(const prony_history *history, prn_level_piece pieces[PRN_LEVEL_PIECES],
+                                             size_t *count, const double *values, size_t n, prony_error *error);
+PRN_MUST_USE prn_history_searches *prn_history_searches_create(void); /* NULL: out of memory */
+void prn_history_searches_forget(prn_history_searches *searches);
+void prn_history_searches_release(prn_history_searches *searches); /* NULL is accepted */
+/* Series searched since the history was created. */
+size_t prn_history_searched(const prony_history *history);
 
 /* ---- history_groups.c ---- */
 
@@ -35,9 +58,10 @@ typedef struct prn_history_groups {
     size_t count;
     size_t shown; /* runs in all groups */
 } prn_history_groups;
-PRN_MUST_USE prony_status prn_history_group_runs(prn_history_groups *out, const prony_history *history,
-                                                 const prony_history_options *options, prony_error *error);
-void prn_history_groups_release(prn_history_groups *groups);
+
+/* "several configurations" and "several machines" of joined runs that differ. */
+const char *prn_history_group_configuration(const prn_history_group *group);
+const char *prn_history_group_machine(const prn_history_group *group);
 
 /* The history that one call looks at. */
 typedef struct prn_history_writing {
@@ -49,7 +73,8 @@ typedef struct prn_history_writing {
 
 /* ---- history_trend.c ---- */
 
-enum { PRN_TREND_LAYERS = 5, PRN_TREND_SETTLED = 5 };
+/* The search for changes is quadratic in the runs: 2000 take seconds. */
+enum { PRN_TREND_LAYERS = 5, PRN_TREND_SETTLED = 5, PRN_TREND_MOST_RUNS = 2000 };
 #define PRN_TREND_NOISE 0.01 /* of metrics that are measured */
 
 typedef struct prn_trend_layer {
@@ -114,6 +139,7 @@ bool prn_trend_has_newest(const prn_trend *trend);
 /* True if that run is worse, or the level drifts to the worse side. */
 bool prn_trend_is_bad(const prn_trend *trend);
 const char *prn_trend_outcome_name(prn_trend_outcome outcome); /* "within", "worse", ... */
+const char *prn_trend_verdict_name(const prn_trend *trend);    /* "passed", "regressed", "undecided" */
 /* "step +5.2 %", "drift -3.0 %"; "step" alone if the level before is 0. */
 const char *prn_trend_change_text(const prn_trend_change *change, char text[32]);
 /* "3f2a91c0b1d2..77aa0de4c3f5"; "?" for an unknown commit, "-" if both are unknown. */

@@ -183,9 +183,9 @@ void prn_history_chart(prn_out *out, const prn_trend *t)
         if (t->points[i].counted || !t->counted) range_take(&y, t->points[i].value);
     range_end(&y, false);
     snprintf(title, sizeof title, "%s of %.200s", t->metric->name, t->group->of->model);
-    snprintf(note, sizeof note, "%.200s; %.120s. %zu run%s%s", t->group->of->configuration, t->group->of->machine,
-             t->count, t->count == 1 ? "" : "s",
-             t->counted < t->count ? "; grey ones met a busy machine and do not count" : "");
+    snprintf(note, sizeof note, "%.200s; %.120s. %zu run%s%s", prn_history_group_configuration(t->group),
+             prn_history_group_machine(t->group), t->count, t->count == 1 ? "" : "s",
+             t->counted < t->count ? "; grey points: busy machine, not counted" : "");
     prn_svg_begin(out, WIDTH, HEIGHT, title, note);
     draw_y(out, &y, RIGHT, t->metric, "");
     draw_x(out, t, &x);
@@ -209,13 +209,6 @@ static int slowest_first(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
-static double layer_ns(const prony_history_run *run, const char *name)
-{
-    for (size_t i = 0; i < run->layer_count; i++)
-        if (strcmp(run->layers[i].name, name) == 0) return run->layers[i].time_ns;
-    return NAN;
-}
-
 static const prony_history_run *newest_with_layers(const prn_trend *t)
 {
     for (size_t i = t->count; i-- > 0;)
@@ -233,7 +226,7 @@ static void draw_layer(prn_out *out, const prn_trend *t, const char *name, const
 {
     double before_x = NAN, before_y = NAN;
     for (size_t i = 0; i < t->count; i++) {
-        const double ns = t->points[i].counted ? layer_ns(t->points[i].run, name) : NAN;
+        const double ns = t->points[i].counted ? prn_history_layer_ns(t->points[i].run, SIZE_MAX, name) : NAN;
         if (!isfinite(ns)) continue;
         const double at = prn_axis_at(x, (double)i), height = prn_axis_at(y, ns);
         char tip[300], date[24];
@@ -262,7 +255,7 @@ prony_status prn_history_layers_chart(prn_out *out, const prn_trend *t, prony_er
     range_begin(&y);
     for (size_t k = 0; k < shown; k++)
         for (size_t i = 0; i < t->count; i++)
-            if (t->points[i].counted) range_take(&y, layer_ns(t->points[i].run, layers[k].name));
+            if (t->points[i].counted) range_take(&y, prn_history_layer_ns(t->points[i].run, SIZE_MAX, layers[k].name));
     range_end(&y, true);
     snprintf(title, sizeof title, "Slowest layers of %.200s", t->group->of->model);
     snprintf(note, sizeof note, "%zu of %zu layers, by their time in the newest run", shown, newest->layer_count);

@@ -4,7 +4,6 @@
 #include "profiler/history/history_configuration.h"
 
 #include "base/hash/sha256.h"
-#include "base/os/clock.h"
 #include "profiler/json/json_read.h"
 #include "profiler/report/report_read.h"
 
@@ -32,7 +31,8 @@ static int64_t days_of(int64_t year, int month, int day)
     return era * 146097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719468;
 }
 
-int64_t prn_history_seconds(const char *utc)
+/* ISO 8601 to seconds. 0: not a date. */
+static int64_t seconds_of(const char *utc)
 {
     int year, month, day, hour, minute, second;
     char mark;
@@ -40,17 +40,6 @@ int64_t prn_history_seconds(const char *utc)
         return 0;
     if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60) return 0;
     return ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
-}
-
-const char *prn_history_date(int64_t seconds, char text[24])
-{
-    char utc[PRN_UTC_CHARS];
-    prn_utc((time_t)seconds, utc);
-    if (seconds && *utc)
-        snprintf(text, 24, "%.10s %.5s", utc, utc + 11);
-    else
-        snprintf(text, 24, "unknown");
-    return text;
 }
 
 /* ---- description ---- */
@@ -120,7 +109,7 @@ static void history_describe(reading *r, const char *schema, const prn_json_valu
     *run = (prony_history_run){.document = schema, .others_share = -1};
     history_machine(r, prn_json_get_object(&r->reader, from, "system", false), run);
     history_model(r, prn_json_get_object(&r->reader, from, "model", false), run);
-    run->time_s = prn_history_seconds(prn_history_string(&r->reader, from, "created"));
+    run->time_s = seconds_of(prn_history_string(&r->reader, from, "created"));
     describe_load(r, prn_json_get_object(&r->reader, from, "disturbance", false), run);
 }
 
@@ -264,7 +253,7 @@ static prony_status add_load(reading *r, const char *schema, const prn_json_valu
     if (!report || !result) return r->reader.status;
     prony_history_run run;
     history_describe(r, schema, report, &run);
-    const int64_t made = prn_history_seconds(prn_history_string(&r->reader, root, "created"));
+    const int64_t made = seconds_of(prn_history_string(&r->reader, root, "created"));
     if (made) run.time_s = made;
     if (prn_json_get_object(&r->reader, root, "disturbance", false))
         describe_load(r, prn_json_get_object(&r->reader, root, "disturbance", false), &run);
@@ -315,7 +304,7 @@ static prony_status add_study(reading *r, const char *schema, const prn_json_val
         prn_json_get_bool(&r->reader, shape, "again", false, &again);
         if (again || prn_history_integer(&r->reader, shape, "replicas", 1) > 1) continue;
         history_describe(r, schema, manifest, &run);
-        const int64_t made = prn_history_seconds(prn_history_string(&r->reader, root, "created"));
+        const int64_t made = seconds_of(prn_history_string(&r->reader, root, "created"));
         if (made) run.time_s = made;
         if (quality) /* a study repeats disturbed blocks; one that could not is unreliable */
             run.load = 4 * prn_history_integer(&r->reader, quality, "disturbed_blocks", 0) >

@@ -69,8 +69,8 @@ static int groups_by_newest(const void *left, const void *right)
     return a->of < b->of ? 1 : -1; /* runs lie in one array, in the order of adding */
 }
 
-prony_status prn_history_group_runs(prn_history_groups *out, const prony_history *history,
-                                    const prony_history_options *options, prony_error *error)
+static prony_status group_runs(prn_history_groups *out, const prony_history *history,
+                               const prony_history_options *options, prony_error *error)
 {
     *out = (prn_history_groups){0};
     ordered_run *order = prn_calloc(history->count + 1, sizeof *order);
@@ -95,11 +95,14 @@ prony_status prn_history_group_runs(prn_history_groups *out, const prony_history
     return done ? PRONY_OK : prn_no_memory(error);
 }
 
-void prn_history_groups_release(prn_history_groups *groups)
+const char *prn_history_group_configuration(const prn_history_group *group)
 {
-    prn_bump_release(&groups->pool);
-    prn_free(groups->groups);
-    *groups = (prn_history_groups){0};
+    return group->differs[2] ? "several configurations" : group->of->configuration;
+}
+
+const char *prn_history_group_machine(const prn_history_group *group)
+{
+    return group->differs[1] ? "several machines" : group->of->machine;
 }
 
 bool prn_history_is_newest(const prn_history_writing *w, const prn_history_group *group)
@@ -113,15 +116,20 @@ prony_status prn_history_begin(prn_history_writing *w, prony_history_options *ow
 {
     PRN_TRY(prn_options_read(own, sizeof *own, options, "history options", error));
     if (own->last <= 0) own->last = 500;
+    if (own->last > PRN_TREND_MOST_RUNS)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "history options: last is %lld, more than %d",
+                        (long long)own->last, PRN_TREND_MOST_RUNS);
     if (!own->name) own->name = "history";
     *w = (prn_history_writing){.history = history, .options = own};
     PRN_TRY(prony_metrics_create(metrics, error));
     w->metrics = *metrics;
-    return prn_history_group_runs(&w->groups, history, own, error);
+    return group_runs(&w->groups, history, own, error);
 }
 
 void prn_history_end(prn_history_writing *w, prony_metrics *metrics)
 {
-    prn_history_groups_release(&w->groups);
+    prn_bump_release(&w->groups.pool);
+    prn_free(w->groups.groups);
+    w->groups = (prn_history_groups){0};
     prony_metrics_release(metrics);
 }

@@ -20,11 +20,6 @@ static void text_or_null(prn_json *json, const char *key, const char *text)
     prn_json_string(json, key, text && *text ? text : NULL);
 }
 
-static const char *load_word(prony_load load)
-{
-    return load == PRONY_LOAD_BUSY ? "busy" : load == PRONY_LOAD_QUIET ? "quiet" : "unknown";
-}
-
 static void history_json_interval(prn_json *json, const double interval[2])
 {
     if (!isfinite(interval[0]) || !isfinite(interval[1])) return;
@@ -38,7 +33,7 @@ static void put_run_keys(prn_json *json, const prony_history_run *run)
     history_json_time(json, "time", run->time_s);
     text_or_null(json, "commit", run->commit);
     text_or_null(json, "label", run->label);
-    prn_json_string(json, "load", load_word(run->load));
+    prn_json_string(json, "load", prn_history_load(run));
 }
 
 static void put_group_keys(prn_json *json, const prony_history_run *of)
@@ -252,6 +247,7 @@ static prony_status put_verdict(prn_json *json, const prn_history_writing *w, co
     prn_json_double(json, "expected", t->expected);
     history_json_interval(json, t->bounds);
     prn_json_double(json, "ratio", newest->value / t->expected);
+    prn_json_string(json, "verdict", prn_trend_verdict_name(t));
     prn_json_string(json, "outcome", few ? "few" : prn_trend_outcome_name(t->outcome));
     prn_json_close(json, '}');
     return PRONY_OK;
@@ -270,7 +266,8 @@ prony_status prn_history_check_json(const prn_history_writing *w, const prony_wr
     prn_json *json = prn_json_dated_document("prony.trend_check/1", write, user, error);
     if (!json) return PRONY_OUT_OF_MEMORY;
     prn_json_string(json, "name", w->options->name);
-    prn_json_bool(json, "passed", verdict.regressions == 0);
+    const bool undecided = w->options->strict && verdict.undecided;
+    prn_json_bool(json, "passed", verdict.checked && !verdict.regressions && !undecided);
     prn_json_uint(json, "regressions", verdict.regressions);
     prn_json_uint(json, "undecided", verdict.undecided);
     history_json_groups(json, w);

@@ -21,16 +21,9 @@ static const prn_column group_columns[] = {{"", true, false, 0, 0},
                                            {"configuration", false, false, 3, 16},
                                            {"machine", false, true, 1, 10}};
 
-static double run_value(const prony_history_run *run, const char *metric)
-{
-    for (size_t i = 0; i < run->value_count; i++)
-        if (strcmp(run->values[i].metric, metric) == 0) return run->values[i].value;
-    return NAN;
-}
-
 static void latency_cell(const prony_history_run *run, prn_cell *cell)
 {
-    const double ns = run_value(run, "latency");
+    const double ns = prn_history_number(run, "latency");
     if (isfinite(ns))
         prn_cell_time(cell, llround(ns));
     else
@@ -62,22 +55,17 @@ static void group_cell(const void *user, size_t row, int column, prn_cell *cell)
         latency_cell(g->of, cell);
         return;
     case 6:
-        cell->string = g->of->configuration;
+        cell->string = prn_history_group_configuration(g);
         return;
     default:
-        cell->string = g->of->machine;
+        cell->string = prn_history_group_machine(g);
     }
 }
 
 static const prn_column run_columns[] = {{"time (UTC)", false, false, 0, 0},   {"commit", false, false, 0, 0},
                                          {"label", false, true, 1, 8},         {"model", false, false, 2, 12},
-                                         {"latency", true, false, 0, 0},       {"machine was", false, true, 0, 0},
+                                         {"latency", true, false, 0, 0},       {"load", false, true, 0, 0},
                                          {"configuration", false, true, 2, 16}};
-
-static const char *load_name(const prony_history_run *run)
-{
-    return run->load == PRONY_LOAD_BUSY ? "busy" : run->load == PRONY_LOAD_QUIET ? "quiet" : "unknown";
-}
 
 static void run_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
@@ -101,7 +89,7 @@ static void run_cell(const void *user, size_t row, int column, prn_cell *cell)
         latency_cell(run, cell);
         return;
     case 5:
-        cell->string = load_name(run);
+        cell->string = prn_history_load(run);
         if (run->load == PRONY_LOAD_BUSY) cell->style = PRN_STYLE_WARN;
         return;
     default:

@@ -69,8 +69,16 @@ static void count_cell(prn_out *out, size_t count)
 
 static const char *page_value(const prony_metric *metric, double value, char *text, size_t size)
 {
-    if (isnan(value)) return "";
-    prony_metric_format(metric, value, text, size);
+    return prn_history_value_text(metric, value, text, size, "");
+}
+
+/* The verdict, and the reason of one that is not plain. */
+static const char *page_verdict(const prn_trend *t, char text[64])
+{
+    static const char *const reasons[] = {
+        [PRN_TREND_WITHIN] = "",         [PRN_TREND_WORSE] = ": worse",       [PRN_TREND_DRIFTS] = ": drifts",
+        [PRN_TREND_BETTER] = ": better", [PRN_TREND_BUSY] = ": busy machine", [PRN_TREND_FEW] = ": too few runs"};
+    snprintf(text, 64, "%s%s", prn_trend_verdict_name(t), reasons[t->outcome]);
     return text;
 }
 
@@ -93,44 +101,62 @@ static void put_models(prn_out *out, const prn_history_writing *w, const prn_tre
         page_cell(out, "n", t ? page_value(t->metric, t->points[t->count - 1].value, text, sizeof text) : "");
         page_cell(out, "n", t ? page_value(t->metric, t->expected, text, sizeof text) : "");
         const bool bad = t && prn_trend_is_bad(t);
-        page_cell(out,
-                  bad                                   ? "bad"
-                  : t && t->outcome == PRN_TREND_BETTER ? "good"
-                                                        : "",
-                  t ? prn_trend_outcome_name(t->outcome) : "");
-        page_cell(out, "", group->differs[2] ? "several" : group->of->configuration);
-        page_cell(out, "", group->differs[1] ? "several" : group->of->machine);
+        page_cell(out, bad ? "bad" : t && t->outcome == PRN_TREND_BETTER ? "good" : "", t ? page_verdict(t, text) : "");
+        page_cell(out, "", prn_history_group_configuration(group));
+        page_cell(out, "", prn_history_group_machine(group));
         prn_out_text(out, "</tr>\n");
     }
     table_end(out);
 }
 
-static void put_machines(prn_out *out, const prn_history_writing *w)
+typedef struct machine_row {
+    const prony_history_run *of; /* the newest run of the newest group */
+    size_t groups, runs, busy;
+    size_t group; /* counted last */
+} machine_row;
+
+/* Counts the runs of each machine: a joined group has runs of several. False: out of memory. */
+static bool count_machines(const prn_history_writing *w, machine_row **rows, size_t *count)
+{
+    size_t capacity = 0;
+    *rows = NULL;
+    *count = 0;
+    for (size_t g = 0; g < w->groups.count; g++)
+        for (size_t i = w->groups.groups[g].count; i-- > 0;) {
+            const prony_history_run *run = &w->history->runs[w->groups.groups[g].runs[i]];
+            size_t r = 0;
+            while (r < *count && strcmp((*rows)[r].of->fingerprint, run->fingerprint) != 0) r++;
+            if (r == *count) {
+                if (!PRN_GROW(*rows, capacity, *count + 1)) return false;
+                (*rows)[(*count)++] = (machine_row){.of = run, .group = SIZE_MAX};
+            }
+            (*rows)[r].groups += (*rows)[r].group != g;
+            (*rows)[r].group = g;
+            (*rows)[r].runs++;
+            (*rows)[r].busy += run->load == PRONY_LOAD_BUSY;
+        }
+    return true;
+}
+
+static prony_status put_machines(prn_out *out, const prn_history_writing *w, prony_error *error)
 {
     static const char *const headings[] = {"machine", "fingerprint", ">groups", ">runs", ">busy", NULL};
-    table_begin(out, "Machines", headings);
-    for (size_t g = 0; g < w->groups.count; g++) {
-        const prony_history_run *of = w->groups.groups[g].of;
-        size_t groups = 0, runs = 0, busy = 0;
-        bool listed = false;
-        for (size_t k = 0; k < w->groups.count; k++) {
-            const prn_history_group *other = &w->groups.groups[k];
-            if (strcmp(other->of->fingerprint, of->fingerprint) != 0) continue;
-            listed = listed || k < g;
-            groups++;
-            runs += other->count;
-            busy += other->busy;
-        }
-        if (listed) continue;
+    machine_row *rows;
+    size_t count;
+    const bool counted = count_machines(w, &rows, &count);
+    if (counted && count) table_begin(out, "Machines", headings);
+    for (size_t r = 0; counted && r < count; r++) {
         prn_out_text(out, "<tr>");
-        page_cell(out, "", of->machine);
-        page_cell(out, "keep", of->fingerprint);
-        count_cell(out, groups);
-        count_cell(out, runs);
-        count_cell(out, busy);
+        page_cell(out, "", rows[r].of->machine);
+        page_cell(out, "keep", rows[r].of->fingerprint);
+        count_cell(out, rows[r].groups);
+        count_cell(out, rows[r].runs);
+        count_cell(out, rows[r].busy);
         prn_out_text(out, "</tr>\n");
     }
-    table_end(out);
+    if (counted && count) table_end(out);
+    prn_free(rows);
+    return counted ? PRONY_OK : prn_no_memory(error);
 }
 
 static void put_change_layers(prn_out *out, const prn_trend_change *c)
@@ -168,8 +194,8 @@ static void put_trend_changes(prn_out *out, const prn_trend *t)
 
 static void page_runs(prn_out *out, const prn_history_writing *w)
 {
-    static const char *const headings[] = {"time (UTC)",  "commit",        "label", "model", ">latency",
-                                           "machine was", "configuration", "prony", NULL};
+    static const char *const headings[] = {"time (UTC)", "commit",        "label", "model", ">latency",
+                                           "load",       "configuration", "prony", NULL};
     const prony_metric *latency = prony_metrics_find(w->metrics, "latency");
     table_begin(out, "Newest runs", headings);
     size_t left = PAGE_RUNS;
@@ -179,20 +205,13 @@ static void page_runs(prn_out *out, const prn_history_writing *w)
         for (size_t i = group->count; i-- > 0 && share > 0 && left > 0; share--, left--) {
             const prony_history_run *run = &w->history->runs[group->runs[i]];
             char text[64], commit[16];
-            double ns = NAN;
-            for (size_t v = 0; v < run->value_count; v++)
-                if (strcmp(run->values[v].metric, "latency") == 0) ns = run->values[v].value;
             prn_out_text(out, "<tr>");
             date_cell(out, run->time_s);
-            snprintf(commit, sizeof commit, "%.10s", run->commit);
-            page_cell(out, "keep", commit);
+            page_cell(out, "keep", prn_history_commit(run, commit));
             page_cell(out, "", run->label);
             page_cell(out, "long", run->model);
-            page_cell(out, "n", page_value(latency, ns, text, sizeof text));
-            page_cell(out, run->load == PRONY_LOAD_BUSY ? "bad" : "",
-                      run->load == PRONY_LOAD_BUSY    ? "busy"
-                      : run->load == PRONY_LOAD_QUIET ? "quiet"
-                                                      : "unknown");
+            page_cell(out, "n", page_value(latency, prn_history_number(run, "latency"), text, sizeof text));
+            page_cell(out, run->load == PRONY_LOAD_BUSY ? "bad" : "", prn_history_load(run));
             page_cell(out, "", run->configuration);
             page_cell(out, "", run->prony);
             prn_out_text(out, "</tr>\n");
@@ -288,14 +307,18 @@ static void page_lead(prn_out *out, const prn_history_writing *w, const page_tre
     prn_out_text(out, "<section class=\"panel\"><p>");
     if (runs == 0)
         prn_out_text(out, "No runs yet: <code>prony profile MODEL --history FILE.db</code> keeps one.");
-    else
-        prn_out_format(out,
-                       "%zu run%s in %zu group%s of equal model file, machine and configuration. The newest run lies "
-                       "beyond the trend in %zu of them. %zu change%s of level.",
-                       runs, runs == 1 ? "" : "s", w->groups.count, w->groups.count == 1 ? "" : "s", worse, p->changes,
-                       p->changes == 1 ? "" : "s");
-    if (w->groups.count > PAGE_GROUPS)
-        prn_out_format(out, " Pictures show the %d groups with the newest runs.", PAGE_GROUPS);
+    else {
+        const unsigned across = w->options->across;
+        prn_out_format(out, "%zu run%s in %zu group%s of one model%s%s%s. ", runs, runs == 1 ? "" : "s",
+                       w->groups.count, w->groups.count == 1 ? "" : "s",
+                       across & PRONY_ACROSS_MODEL_FILE ? "" : " file",
+                       across & PRONY_ACROSS_MACHINE ? "" : ", machine",
+                       across & PRONY_ACROSS_CONFIGURATION ? "" : ", configuration");
+        if (w->groups.count > PAGE_GROUPS)
+            prn_out_format(out, "The page judges and draws the %d groups with the newest runs. ", PAGE_GROUPS);
+        prn_out_format(out, "The latency of the newest run regressed in %zu group%s. %zu change%s of level.", worse,
+                       worse == 1 ? "" : "s", p->changes, p->changes == 1 ? "" : "s");
+    }
     prn_out_text(out, "</p>");
     if (runs)
         prn_out_format(out,
@@ -324,7 +347,7 @@ prony_status prn_history_page(const prn_history_writing *w, const prony_write_op
         if (w->groups.count) put_models(out, w, trends->latencies);
         status = put_pictures(out, trends, error);
         if (trends->changes) page_changes(out, trends);
-        if (w->groups.count) put_machines(out, w);
+        if (status == PRONY_OK) status = put_machines(out, w, error);
         if (w->groups.count) page_runs(out, w);
         prn_out_text(out, "</section>\n</main>\n</body>\n</html>\n");
         const prony_status written = prn_out_end(out);

@@ -60,15 +60,7 @@ static void spark_line(const prn_trend *t, int columns, char *out)
 
 static const char *value_text(const prony_metric *metric, double value, char *text, size_t size)
 {
-    if (isnan(value)) return "-";
-    prony_metric_format(metric, value, text, size);
-    return text;
-}
-
-const char *prn_history_commit(const prony_history_run *run, char text[16])
-{
-    snprintf(text, 16, "%.10s", *run->commit ? run->commit : "-");
-    return text;
+    return prn_history_value_text(metric, value, text, size, "-");
 }
 
 /* ---- trend ---- */
@@ -140,11 +132,11 @@ static void point_cell(const void *user, size_t row, int column, prn_cell *cell)
 static void put_group_heading(prn_text *text, const prn_trend *t)
 {
     static const char *const names[] = {"model files", "machines", "configurations"};
-    const prony_history_run *of = t->group->of;
     char line[900];
-    prn_text_putf(text, PRN_STYLE_TITLE, "%s of %.200s", t->metric->name, of->model);
+    prn_text_putf(text, PRN_STYLE_TITLE, "%s of %.200s", t->metric->name, t->group->of->model);
     prn_text_line(text);
-    snprintf(line, sizeof line, "%.400s; %.300s", of->configuration, of->machine);
+    snprintf(line, sizeof line, "%.400s; %.300s", prn_history_group_configuration(t->group),
+             prn_history_group_machine(t->group));
     prn_text_wrap(text, PRN_STYLE_DIM, 2, line);
     for (int i = 0; i < 3; i++) {
         if (!t->group->differs[i]) continue;
@@ -197,7 +189,7 @@ static void put_change(prn_text *text, const prn_trend *t, const prn_trend_chang
                       "no layer moved by itself: all moved a little, or the change lies between them");
 }
 
-static prony_status put_trend(prn_text *text, const prn_trend *t, const prony_write_options *options)
+static void put_trend(prn_text *text, const prn_trend *t, const prony_write_options *options)
 {
     char spark[3 * SPARK_COLUMNS + 1], low[64], high[64];
     double least = INFINITY, most = -INFINITY;
@@ -236,7 +228,6 @@ static prony_status put_trend(prn_text *text, const prn_trend *t, const prony_wr
         prn_text_putf(text, PRN_STYLE_DIM, "the newest %zu of %zu runs; --top %zu shows all", shown, t->count,
                       t->count);
     if (text->column) prn_text_line(text);
-    return PRONY_OK;
 }
 
 static void put_method(prn_text *text, const prony_history_options *options)
@@ -269,7 +260,7 @@ prony_status prn_history_trend_text(const prn_history_writing *w, const prony_wr
             status = prn_trend_make(&trend, w, &w->groups.groups[g], metrics[m], error);
             if (status == PRONY_OK && trend.count) {
                 if (shown++) prn_text_line(text);
-                status = put_trend(text, &trend, options);
+                put_trend(text, &trend, options);
             }
             if (status == PRONY_OK) prn_trend_release(&trend);
         }

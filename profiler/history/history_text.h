@@ -13,7 +13,5 @@ enum { PRN_HISTORY_ROWS = 20 };
 prn_text *prn_history_text_begin(const prony_write_options *options, prony_write_fn write, void *user,
                                  prony_error *error);
 PRN_MUST_USE prony_status prn_history_text_end(prn_text *text);
-/* The first ten characters, or "-". */
-const char *prn_history_commit(const prony_history_run *run, char text[16]);
 
 #endif

@@ -38,14 +38,14 @@ const char *prn_trend_outcome_name(prn_trend_outcome outcome)
     return names[outcome];
 }
 
-/* ---- points ---- */
-
-static const prony_history_value *trend_value(const prony_history_run *run, const char *metric)
+const char *prn_trend_verdict_name(const prn_trend *t)
 {
-    for (size_t i = 0; i < run->value_count; i++)
-        if (strcmp(run->values[i].metric, metric) == 0) return &run->values[i];
-    return NULL;
+    return t->outcome == PRN_TREND_BUSY || t->outcome == PRN_TREND_FEW ? "undecided"
+           : prn_trend_is_bad(t)                                       ? "regressed"
+                                                                       : "passed";
 }
+
+/* ---- points ---- */
 
 static prony_status collect_points(prn_trend *t, const prn_history_writing *w, prony_error *error)
 {
@@ -57,7 +57,7 @@ static prony_status collect_points(prn_trend *t, const prn_history_writing *w, p
     if (!t->points) return prn_no_memory(error);
     for (size_t i = first; i < g->count; i++) {
         const prony_history_run *run = &history->runs[g->runs[i]];
-        const prony_history_value *value = trend_value(run, t->metric->key);
+        const prony_history_value *value = prn_history_value(run, t->metric->key);
         if (!value || !isfinite(value->value)) continue;
         prn_trend_point *p = &t->points[t->count++];
         *p = (prn_trend_point){run, value->value, {value->interval[0], value->interval[1]}, .level = NAN};
@@ -181,20 +181,12 @@ static size_t runs_with_layers(const prn_trend *t, size_t begin, size_t end, boo
     return count;
 }
 
-static double layer_time(const prony_history_run *run, size_t hint, const char *name)
-{
-    if (hint < run->layer_count && strcmp(run->layers[hint].name, name) == 0) return run->layers[hint].time_ns;
-    for (size_t i = 0; i < run->layer_count; i++)
-        if (strcmp(run->layers[i].name, name) == 0) return run->layers[i].time_ns;
-    return NAN;
-}
-
 static size_t trend_layer_times(const prony_history_run *const *runs, size_t count, size_t hint, const char *name,
                                 double *out)
 {
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
-        const double ns = layer_time(runs[i], hint, name);
+        const double ns = prn_history_layer_ns(runs[i], hint, name);
         if (isfinite(ns)) out[known++] = ns;
     }
     return known;
@@ -347,7 +339,7 @@ static bool repeats_accuracy(const prn_trend *t)
 {
     if (t->count == 0 || strcmp(t->metric->key, "evaluation") != 0) return false;
     const prn_trend_point *newest = &t->points[t->count - 1];
-    const prony_history_value *top1 = trend_value(newest->run, "top1_accuracy");
+    const prony_history_value *top1 = prn_history_value(newest->run, "top1_accuracy");
     return top1 && !(fabs(top1->value - newest->value) > 0);
 }
 
@@ -361,7 +353,7 @@ prony_status prn_trend_make(prn_trend *t, const prn_history_writing *w, const pr
     if (status == PRONY_OK && t->counted && !series_make(&series, t, noise_of(w, metric)))
         status = prn_no_memory(error);
     if (status == PRONY_OK && t->counted)
-        status = prn_level_pieces(t->pieces, &t->piece_count, series.x, series.count, error);
+        status = prn_history_pieces(w->history, t->pieces, &t->piece_count, series.x, series.count, error);
     if (status == PRONY_OK && t->counted) {
         join_levels(t, &series);
         set_levels(t, &series);

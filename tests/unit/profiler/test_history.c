@@ -3,6 +3,7 @@
 #include "failure_trace.h"
 #include "tests/support/text_sink.h"
 
+#include "profiler/history/history.h"
 #include "profiler/history/history_configuration.h"
 #include "profiler/statistics/statistics.h"
 #include "prony_history.h"
@@ -325,7 +326,7 @@ static void test_an_older_run_is_not_the_newest(void **state)
     prn_free(text);
     text = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
     assert_null(strstr(text, "\"bad\""));
-    assert_non_null(strstr(text, "beyond the trend in 0 of them"));
+    assert_non_null(strstr(text, "regressed in 0 groups"));
     prn_free(text);
     prony_history_release(h);
 }
@@ -503,6 +504,91 @@ static void test_dashboard(void **state)
     prony_history_release(h);
 }
 
+/* Joined groups: each machine has its own runs, and nothing is called by the newest run's configuration alone. */
+static void test_dashboard_of_joined_runs(void **state)
+{
+    (void)state;
+    prony_history_options o = PRONY_HISTORY_OPTIONS_INIT;
+    prony_history *h = history_new();
+    for (size_t i = 0; i < 10; i++) {
+        prony_history_run run = plain_run(i);
+        if (i % 5 < 3) run.fingerprint = "beef"; /* six runs of ten */
+        if (i == 0) run.load = PRONY_LOAD_BUSY;
+        if (i % 2) run.configuration = "bench, 4 threads, batch 1, fp32";
+        add_times(h, &run, 10, 5);
+    }
+    o.across = PRONY_ACROSS_MACHINE | PRONY_ACROSS_CONFIGURATION;
+    char *page = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_HTML);
+    assert_non_null(strstr(page, "10 runs in 1 group of one model file. "));
+    assert_non_null(strstr(page, "several configurations; several machines. 10 runs"));
+    assert_non_null(strstr(page, "<td class=\"keep\">beef</td><td class=\"n\">1</td><td class=\"n\">6</td><td "
+                                 "class=\"n\">1</td>"));
+    assert_non_null(strstr(page, "<td class=\"keep\">f00d</td><td class=\"n\">1</td><td class=\"n\">4</td><td "
+                                 "class=\"n\">0</td>"));
+    prn_free(page);
+    o.across = 0;
+    page = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_HTML);
+    assert_non_null(strstr(page, "10 runs in 4 groups of one model file, machine, configuration. "));
+    assert_null(strstr(page, "several"));
+    prn_free(page);
+    prony_history_release(h);
+}
+
+/* Text, JSON and verdict of a check take one search for each metric; a further run takes a new one. */
+static void test_one_search_for_each_series(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(30, late_step, 9);
+    prn_free(written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_TEXT));
+    prn_free(written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_JSON));
+    check(h, &o);
+    prn_free(written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON));
+    assert_int_equal(prn_history_searched(h), 1);
+    prony_history_run next = plain_run(31);
+    add_times(h, &next, 10, 5);
+    check(h, &o);
+    assert_int_equal(prn_history_searched(h), 2);
+    prony_error error = {0};
+    prony_history_verdict verdict;
+    o.last = 2001; /* quadratic */
+    assert_int_equal(prony_history_check(&verdict, h, &o, &error), PRONY_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "2001"));
+    prony_history_release(h);
+}
+
+static bool passes(const prony_history *h, const prony_history_options *o, const char *verdict)
+{
+    char *text = written(h, PRONY_HISTORY_CHECK, o, PRONY_FORMAT_JSON);
+    const bool passed = strstr(text, "\"passed\": true") != NULL;
+    if (verdict) assert_non_null(strstr(text, verdict));
+    prn_free(text);
+    return passed;
+}
+
+static void test_words_of_the_verdict(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    prony_history *h = series(30, NULL, 1);
+    assert_true(passes(h, &o, "\"verdict\": \"passed\""));
+    prony_history_run next = plain_run(31);
+    add_times(h, &next, 12, 5);
+    assert_false(passes(h, &o, "\"verdict\": \"regressed\""));
+    next = plain_run(32);
+    next.load = PRONY_LOAD_BUSY;
+    add_times(h, &next, 12, 5);
+    assert_true(passes(h, &o, "\"verdict\": \"undecided\""));
+    char *page = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_HTML);
+    assert_non_null(strstr(page, "undecided: busy machine"));
+    prn_free(page);
+    o.strict = true;
+    assert_false(passes(h, &o, "\"verdict\": \"undecided\""));
+    o.metrics = "top1_accuracy";
+    assert_false(passes(h, &o, NULL)); /* nothing was checked */
+    prony_history_release(h);
+}
+
 static void test_documents_that_are_no_runs(void **state)
 {
     (void)state;
@@ -574,6 +660,9 @@ int main(void)
         cmocka_unit_test(test_busy_runs_make_no_change),
         cmocka_unit_test(test_texts_fit_80_columns),
         cmocka_unit_test(test_dashboard),
+        cmocka_unit_test(test_dashboard_of_joined_runs),
+        cmocka_unit_test(test_one_search_for_each_series),
+        cmocka_unit_test(test_words_of_the_verdict),
         cmocka_unit_test(test_documents_that_are_no_runs),
         cmocka_unit_test(test_refused_memory),
     };
