@@ -14,7 +14,7 @@ static inline int64_t prn_now_ns(void)
 
 enum { PRN_UTC_CHARS = sizeof "2026-01-31T23:59:59Z" };
 
-/* A time in UTC by ISO 8601, to the second; empty if it is no date. */
+/* A time in UTC by ISO 8601, to the second; empty if the time is not a date. */
 static inline void prn_utc(time_t time, char text[PRN_UTC_CHARS])
 {
     struct tm parts;

@@ -2,7 +2,6 @@
  * store the same. A failure is a message and the exit status; the report is written before. */
 #define _GNU_SOURCE /* open_memstream */
 #include "bench/history/history.h"
-#include "bench/session/judge.h"
 
 #include <stdlib.h>
 
@@ -34,6 +33,11 @@ typedef struct kept_text {
     size_t size;
 } kept_text;
 
+static int keep_write(void *user, const char *data, size_t size)
+{
+    return fwrite(data, 1, size, user) == size ? 0 : -1;
+}
+
 /* false after a message: out of memory. */
 static bool kept_open(kept_text *k, const options *o)
 {
@@ -61,7 +65,7 @@ int history_keep_report(const options *o, const prony_report *report, int code)
     kept_text kept;
     if (!o->history.file || !report) return code;
     if (!kept_open(&kept, o)) return code == EXIT_DONE ? EXIT_FAILED : code;
-    const prony_status status = prony_report_write(report, PRONY_FORMAT_JSON, &w, write_to_stream, kept.stream, &error);
+    const prony_status status = prony_report_write(report, PRONY_FORMAT_JSON, &w, keep_write, kept.stream, &error);
     return kept_store(&kept, o, status, &error, code);
 }
 
@@ -71,6 +75,6 @@ int history_keep_study(const options *o, const prony_study *study, int code)
     kept_text kept;
     if (!o->history.file) return code;
     if (!kept_open(&kept, o)) return code == EXIT_DONE ? EXIT_FAILED : code;
-    const prony_status status = prony_study_write(study, PRONY_FORMAT_JSON, NULL, write_to_stream, kept.stream, &error);
+    const prony_status status = prony_study_write(study, PRONY_FORMAT_JSON, NULL, keep_write, kept.stream, &error);
     return kept_store(&kept, o, status, &error, code);
 }

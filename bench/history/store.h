@@ -15,7 +15,7 @@ struct history_store {
 /* Says the reason of the last failure, with the file's name; returns EXIT_FAILED. */
 int store_fail(const history_store *s, const char *action);
 bool store_exec(const history_store *s, const char *sql);
-/* "unknown", "quiet", "busy"; a word that is none of them is unknown. */
+/* "unknown", "quiet", "busy"; other words are unknown. */
 const char *store_load_name(prony_load load);
 prony_load store_load(const char *name);
 /* The first column of the first row; false: a failure. */

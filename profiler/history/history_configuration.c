@@ -34,7 +34,7 @@ typedef struct configuration {
 } configuration;
 
 /* Appends a piece after ", ". NULL: its making ran out of memory. */
-static void add_piece(configuration *c, const char *piece)
+static void configuration_add_piece(configuration *c, const char *piece)
 {
     const char *text = piece ? prn_bump_printf(c->r->pool, "%s%s%s", c->text, *c->text ? ", " : "", piece) : NULL;
     if (text)
@@ -42,14 +42,15 @@ static void add_piece(configuration *c, const char *piece)
     else if (c->r->status == PRONY_OK)
         c->r->status = prn_no_memory(c->r->error);
 }
-#define ADD_PIECE(configuration, ...) add_piece(configuration, prn_bump_printf((configuration)->r->pool, __VA_ARGS__))
+#define ADD_PIECE(configuration, ...)                                                                                  \
+    configuration_add_piece(configuration, prn_bump_printf((configuration)->r->pool, __VA_ARGS__))
 
 static const char *plural(int64_t count)
 {
     return count == 1 ? "" : "s";
 }
 
-static void add_threads(configuration *c, const prn_json_value *shape)
+static void configuration_add_threads(configuration *c, const prn_json_value *shape)
 {
     const int64_t intra = prn_history_integer(c->r, shape, "intra_op_threads", 1),
                   inter = prn_history_integer(c->r, shape, "inter_op_threads", 1);
@@ -59,38 +60,38 @@ static void add_threads(configuration *c, const prn_json_value *shape)
         ADD_PIECE(c, "%lld thread%s", (long long)intra, plural(intra));
 }
 
-static void add_affinity(configuration *c, const char *cores)
+static void configuration_add_affinity(configuration *c, const char *cores)
 {
     if (*cores) ADD_PIECE(c, "cores %s", cores);
 }
 
-static void add_background(configuration *c, const prn_json_value *config)
+static void configuration_add_background(configuration *c, const prn_json_value *config)
 {
     const int64_t threads = prn_history_integer(c->r, config, "background_threads", 0);
     if (threads) ADD_PIECE(c, "beside %lld busy threads", (long long)threads);
 }
 
 /* Batch and precision of `shape`; dimensions and switches of `config`, the session's. */
-static void add_session(configuration *c, const prn_json_value *config, const prn_json_value *shape)
+static void configuration_add_session(configuration *c, const prn_json_value *config, const prn_json_value *shape)
 {
     const int64_t batch = prn_history_integer(c->r, shape, "batch", -1);
     const char *precision = prn_history_string(c->r, shape, "precision");
     if (batch >= 0) ADD_PIECE(c, "batch %lld", (long long)batch);
-    add_piece(c, *precision ? precision : "fp32");
+    configuration_add_piece(c, *precision ? precision : "fp32");
     const prn_json_value *dims = config ? prn_json_get_object(c->r, config, "dims", false) : NULL;
     for (const prn_json_value *d = dims ? prn_json_first(dims) : NULL; d; d = prn_json_next(d)) {
         const int64_t value = prn_history_integer(c->r, dims, prn_json_key(d), 0);
         if (value == batch && strcmp(prn_json_key(d), "batch") == 0) continue;
         ADD_PIECE(c, "%s=%lld", prn_json_key(d), (long long)value);
     }
-    add_affinity(c, prn_history_string(c->r, config, "affinity"));
-    if (is_false(c->r, config, "rewrites")) add_piece(c, "no rewrites");
-    if (is_false(c->r, config, "reuse")) add_piece(c, "no reuse");
-    add_background(c, config);
+    configuration_add_affinity(c, prn_history_string(c->r, config, "affinity"));
+    if (is_false(c->r, config, "rewrites")) configuration_add_piece(c, "no rewrites");
+    if (is_false(c->r, config, "reuse")) configuration_add_piece(c, "no reuse");
+    configuration_add_background(c, config);
 }
 
 /* Processes of MPI, and the machines that they ran on. */
-static void add_ranks(configuration *c, const prn_json_value *document)
+static void configuration_add_ranks(configuration *c, const prn_json_value *document)
 {
     size_t count = 0, nodes = 0;
     const prn_json_value *list = prn_json_get_array(c->r, document, "ranks", false, &count);
@@ -119,7 +120,7 @@ static configuration report_kind(prn_json_reader *r, const prn_json_value *repor
         const char *cache = prn_history_string(r, generation, "cache");
         ADD_PIECE(&c, "generate %lld after %lld", (long long)prn_history_integer(r, generation, "new_tokens", 0),
                   (long long)prn_history_integer(r, generation, "prompt_tokens", 0));
-        add_piece(&c, command);
+        configuration_add_piece(&c, command);
         if (*cache) ADD_PIECE(&c, "cache %s", cache);
     } else
         ADD_PIECE(&c, "%s%s", command, evaluation ? " of labelled data" : "");
@@ -133,10 +134,10 @@ const char *prn_history_report_configuration(prn_json_reader *r, const prn_json_
 {
     const prn_json_value *config = prn_json_get_object(r, report, "config", false);
     configuration c = report_kind(r, report, stamped);
-    add_threads(&c, config);
-    add_session(&c, config, config);
-    if (prn_json_has(report, "tuning")) add_piece(&c, "tuned");
-    add_ranks(&c, report);
+    configuration_add_threads(&c, config);
+    configuration_add_session(&c, config, config);
+    if (prn_json_has(report, "tuning")) configuration_add_piece(&c, "tuned");
+    configuration_add_ranks(&c, report);
     return c.text;
 }
 
@@ -168,11 +169,11 @@ const char *prn_history_load_configuration(prn_json_reader *r, const prn_json_va
     if (bound > 0) ADD_PIECE(&c, "bound %.6g ms", bound * 1e-6);
     if (bound > 0 && percentile > 0 && (percentile < USUAL_PERCENTILE || percentile > USUAL_PERCENTILE))
         ADD_PIECE(&c, "p%.6g", 100 * percentile);
-    add_threads(&c, prn_json_has(config, "intra_op_threads") ? config : session);
-    add_session(&c, session, session);
-    add_affinity(&c, prn_history_string(r, config, "affinity"));
-    add_background(&c, config);
-    add_ranks(&c, document);
+    configuration_add_threads(&c, prn_json_has(config, "intra_op_threads") ? config : session);
+    configuration_add_session(&c, session, session);
+    configuration_add_affinity(&c, prn_history_string(r, config, "affinity"));
+    configuration_add_background(&c, config);
+    configuration_add_ranks(&c, document);
     return c.text;
 }
 
@@ -200,10 +201,11 @@ const char *prn_history_study_configuration(prn_json_reader *r, const prn_json_v
     const prn_json_value *config = prn_json_get_object(r, manifest, "config", false);
     size_t nodes = 0;
     configuration c = {r, "scale"};
-    add_threads(&c, shape);
-    add_session(&c, config, shape);
+    configuration_add_threads(&c, shape);
+    configuration_add_session(&c, config, shape);
     /* The manifest of a repeated study does not have the session's options. */
-    if (!*prn_history_string(r, config, "affinity")) add_affinity(&c, study_argument(r, plan, "--affinity"));
+    if (!*prn_history_string(r, config, "affinity"))
+        configuration_add_affinity(&c, study_argument(r, plan, "--affinity"));
     if (prn_json_get_array(r, document, "nodes", false, &nodes) && nodes) ADD_PIECE(&c, "%zu nodes", nodes);
     return c.text;
 }

@@ -122,7 +122,7 @@ class Keep(HistoryTest):
         self.assertEqual({text.split(",")[0] for text, _ in rows}, {"profile of labelled data"})
 
     def test_runs_that_differ_are_not_one_group(self):
-        """One evaluation's score is no level for another one's."""
+        """Scores of different evaluations do not share a level."""
         files = [self.report_file(i, evaluation={"metric": metric, "value": 0.5, "samples": samples})
                  for i, (metric, samples) in enumerate((("mse", 100), ("mse", 100), ("mse", 200), ("f1", 100)))]
         files.append(self.report_file(4))
@@ -306,7 +306,7 @@ class Files(HistoryTest):
         self.assertEqual(self.query("SELECT count(*) FROM runs"), [(1,)])
 
     def test_a_verdict_wins_over_a_failed_history(self):
-        self.write("text.db", b"this is no database\n" * 20)
+        self.write("text.db", b"this is a text file\n" * 20)
         for command in (["profile"], ["bench", "-b", "1,2"], ["check"]):
             code, _, err = run(command[0], self.digits, *command[1:], *QUICK, "--ignore-load", "--threshold", "latency:1ns",
                                "--history", self.path("text.db"))
