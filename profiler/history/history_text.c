@@ -307,8 +307,10 @@ static void history_check_cell(const void *user, size_t row, int column, prn_cel
                      value_text(t->metric, t->bounds[1], high, sizeof high));
         return;
     case 4:
-        if (isfinite(t->expected) && fabs(t->expected) > 0)
-            snprintf(cell->own, sizeof cell->own, "%+.1f %%", 100 * (newest->value / t->expected - 1));
+        if (isfinite(t->expected) && fabs(t->expected) > 0) {
+            const double percent = 100 * (newest->value / t->expected - 1);
+            snprintf(cell->own, sizeof cell->own, "%+.1f %%", fabs(percent) < 0.05 ? 0 : percent); /* not "-0.0" */
+        }
         return;
     default:
         cell->string = t->outcome == PRN_TREND_WORSE    ? "WORSE"
