@@ -184,6 +184,12 @@ static void put_change(prn_text *text, const prn_trend *t, const prn_trend_chang
                  l->name, l->op, before, after);
         prn_text_wrap(text, PRN_STYLE_PLAIN, 4, line);
     }
+    size_t since = 0;
+    for (size_t i = c->first; i < t->count; i++) since += t->points[i].counted;
+    if (!c->drift && since < PRN_TREND_SETTLED) {
+        snprintf(line, sizeof line, "only %zu runs since then: later ones may take it back", since);
+        prn_text_wrap(text, PRN_STYLE_DIM, 4, line);
+    }
     if (c->layers_known && c->layer_count == 0)
         prn_text_wrap(text, PRN_STYLE_DIM, 4,
                       "no layer moved by itself: all moved a little, or the change lies between them");

@@ -50,7 +50,7 @@ PRN_MUST_USE prony_status prn_change_points(size_t *at, size_t capacity, size_t 
 /* ---- levels.c: independent values in order of time ---- */
 
 /* Share of series without a change in which prn_level_changes finds one, at most. */
-#define PRN_LEVEL_FALSE_ALARMS 0.04
+#define PRN_LEVEL_FALSE_ALARMS 0.046
 /* Values of the shortest piece: fewer are outliers. */
 enum { PRN_LEVEL_FEWEST = 3 };
 /* Lasting changes of level, ascending: indices of the first value of each new level (E-divisive). At most the `capacity`

@@ -401,6 +401,22 @@ static void test_a_step_names_commits_and_layers(void **state)
     prony_history_release(h);
 }
 
+/* A change of three runs is shown, with the remark that it may vanish; one of five stands for itself. */
+static void test_a_young_step(void **state)
+{
+    (void)state;
+    prony_history_options o = latency_alone();
+    for (size_t after = 3; after <= 5; after++) {
+        prony_history *h = series(40 + after, late_step, 3);
+        SCENARIO((int)after);
+        char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+        assert_non_null(strstr(text, "at run 41"));
+        assert_int_equal(strstr(text, "runs since then") != NULL, after < 5);
+        prn_free(text);
+        prony_history_release(h);
+    }
+}
+
 static void test_a_drift_is_a_drift(void **state)
 {
     (void)state;
@@ -656,6 +672,7 @@ int main(void)
         cmocka_unit_test(test_noise_of_exact_metrics),
         cmocka_unit_test(test_a_step_from_zero),
         cmocka_unit_test(test_a_step_names_commits_and_layers),
+        cmocka_unit_test(test_a_young_step),
         cmocka_unit_test(test_a_drift_is_a_drift),
         cmocka_unit_test(test_busy_runs_make_no_change),
         cmocka_unit_test(test_texts_fit_80_columns),
