@@ -198,7 +198,7 @@ static prony_status add_report(reading *r, const char *schema, const prn_json_va
     PRN_TRY(history_report(r, from, &report));
     if (!report->measured) {
         prony_report_release(report);
-        return prn_fail(r->error, PRONY_UNSUPPORTED, "%s: the report measured nothing, so it is no run of a history",
+        return prn_fail(r->error, PRONY_UNSUPPORTED, "%s: the report measured nothing, so a history cannot keep it",
                         r->reader.file);
     }
     history_describe(r, schema, from, &run);

@@ -363,7 +363,7 @@ static prony_status put_check(prn_text *text, const prn_history_writing *w, cons
             prn_text_wrap(text, PRN_STYLE_WARN, 2, "the run has none of these metrics");
         if (group->of->load == PRONY_LOAD_BUSY && !w->options->ignore_load)
             prn_text_wrap(text, PRN_STYLE_WARN, 2,
-                          "the machine was busy, so the run is no regression and no proof of the opposite; "
+                          "the machine was busy, so the run does not decide; "
                           "--ignore-load judges anyway");
         for (size_t i = 0; i < rows.count; i++)
             for (size_t c = 0; c < trends[i].change_count; c++)
