@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_ON = 16 << 20, TOTAL_BODIES = 4 }; /* requests under way hold at most so many bodies of the largest size */
-#define LEAST_TOTAL ((size_t)256 << 20)
+enum { READ_ON = 16 << 20 };
 
 typedef struct exchange {
     text_buffer body;
-    size_t counted; /* of the body, in the service's sum */
+    size_t counted; /* of the body, in the service's sum; a job takes both */
     uint64_t seen;  /* bytes of the body that arrived */
     int refused;    /* status: the body is not kept; 0: it is */
     service_job *job;
@@ -137,18 +136,6 @@ static size_t body_limit(const service *s)
     return (size_t)s->o->serve.body_limit;
 }
 
-/* Adds to the sum over all requests; false: too many bytes are under way. */
-static bool count_bytes(service *s, exchange *x, size_t bytes)
-{
-    size_t most = TOTAL_BODIES * body_limit(s) > LEAST_TOTAL ? TOTAL_BODIES * body_limit(s) : LEAST_TOTAL;
-    pthread_mutex_lock(&s->lock);
-    bool fits = s->body_bytes + bytes <= most;
-    if (fits) s->body_bytes += bytes;
-    pthread_mutex_unlock(&s->lock);
-    if (fits) x->counted += bytes;
-    return fits;
-}
-
 /* Bytes of a body that are read, most of them for the answer's sake: a client that still sends may not see it. */
 static uint64_t most_read(const service *s)
 {
@@ -160,12 +147,15 @@ static enum MHD_Result take_body(service *s, exchange *x, const char *data, size
 {
     x->seen += size;
     if (!x->refused && x->seen > body_limit(s)) x->refused = 413;
-    if (!x->refused && !count_bytes(s, x, size)) x->refused = 503;
+    if (!x->refused && !service_count_bytes(s, &x->counted, size)) x->refused = 503;
     if (!x->refused) {
         buffer_bytes(&x->body, data, size);
         if (x->body.failed) x->refused = 503;
     }
-    if (x->refused) buffer_free(&x->body);
+    if (x->refused) {
+        buffer_free(&x->body);
+        service_uncount_bytes(s, &x->counted);
+    }
     return x->seen > most_read(s) ? MHD_NO : MHD_YES;
 }
 
@@ -202,7 +192,7 @@ static enum MHD_Result handle_infer(service *s, struct MHD_Connection *connectio
         answer_error(&answer, 400, "Request-Timeout '%.40s' is not a time such as 2 or 500ms",
                      (given = header(connection, "Request-Timeout")) ? given : "");
     else
-        x->job = infer_start(s, connection, slot, &x->body, header_size, timeout_ns, &answer);
+        x->job = infer_start(s, connection, slot, &x->body, &x->counted, header_size, timeout_ns, &answer);
     if (x->job) return MHD_YES; /* suspended */
     stats_add_request(slot->stats, &(stats_request){.status = answer.status}, prony_now_ns());
     return send_answer(s, connection, &answer, false);
@@ -218,7 +208,7 @@ static enum MHD_Result handle(service *s, struct MHD_Connection *connection, con
         char message[100];
         snprintf(message, sizeof message,
                  x->refused == 413 ? "the body has more than %zu bytes (--max-body)"
-                                   : "too many bytes of requests are under way",
+                                   : "too many bytes of requests are in progress",
                  body_limit(s));
         return send_error(s, connection, x->refused, message, false);
     }
@@ -265,9 +255,9 @@ void exchange_completed(void *user, struct MHD_Connection *connection, void **st
     mark_client(s, connection, false);
     pthread_mutex_lock(&s->lock);
     s->exchanges--;
-    s->body_bytes -= x->counted;
     pthread_mutex_unlock(&s->lock);
     buffer_free(&x->body);
+    service_uncount_bytes(s, &x->counted);
     if (x->job) service_job_release(x->job);
     free(x);
     *state = NULL;

@@ -5,12 +5,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { TOTAL_BODIES = 4 }; /* requests hold at most so many bodies of the largest size together */
+#define LEAST_TOTAL ((size_t)256 << 20)
+
+bool service_count_bytes(service *s, size_t *counted, size_t bytes)
+{
+    size_t most = TOTAL_BODIES * (size_t)s->o->serve.body_limit;
+    if (most < LEAST_TOTAL) most = LEAST_TOTAL;
+    pthread_mutex_lock(&s->lock);
+    bool fits = s->body_bytes + bytes <= most || s->body_bytes == *counted;
+    if (fits) {
+        s->body_bytes += bytes;
+        *counted += bytes;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return fits;
+}
+
+void service_uncount_bytes(service *s, size_t *counted)
+{
+    pthread_mutex_lock(&s->lock);
+    s->body_bytes -= *counted;
+    pthread_mutex_unlock(&s->lock);
+    *counted = 0;
+}
+
 void service_job_release(service_job *job)
 {
     if (atomic_fetch_sub(&job->references, 1) > 1) return;
     infer_request_free(&job->request);
     buffer_free(&job->body);
     buffer_free(&job->answer.body);
+    service_uncount_bytes(job->service, &job->counted);
     served_put(job->version);
     free(job);
 }
@@ -127,7 +153,7 @@ static void refuse_submission(service_job *job, const prony_error *error)
 }
 
 service_job *infer_start(service *s, struct MHD_Connection *connection, served_model *slot, text_buffer *body,
-                         size_t header_size, int64_t timeout_ns, service_answer *answer)
+                         size_t *counted, size_t header_size, int64_t timeout_ns, service_answer *answer)
 {
     char message[INFER_MESSAGE] = "";
     int64_t now_ns = prony_now_ns();
@@ -142,8 +168,12 @@ service_job *infer_start(service *s, struct MHD_Connection *connection, served_m
     atomic_init(&job->references, 1);
     job->body = *body;
     *body = (text_buffer){0};
+    job->counted = *counted;
+    *counted = 0;
     int status = infer_parse(&job->request, &job->version->signature, job->body.data ? job->body.data : "",
                              job->body.size, header_size, message);
+    if (!status && !service_count_bytes(s, &job->counted, job->request.allocated))
+        status = infer_fail(message, 503, "too many bytes of requests are in progress");
     if (status) {
         answer_error(answer, status, "%s", message);
         service_job_release(job);

@@ -168,8 +168,8 @@ static int data_leaves(elements *e, json_slice data)
                       e->input, e->index, e->count);
 }
 
-int infer_read_data(prony_value *value, void *owned[2], json_slice data, const char *model, const char *input,
-                    char message[INFER_MESSAGE])
+int infer_read_data(prony_value *value, void *owned[2], size_t *allocated, json_slice data, const char *model,
+                    const char *input, char message[INFER_MESSAGE])
 {
     elements e = {.value = value, .model = model, .input = input, .message = message};
     int64_t count = prony_shape_numel(&value->shape);
@@ -182,8 +182,10 @@ int infer_read_data(prony_value *value, void *owned[2], json_slice data, const c
     if (value->dtype == PRONY_COMPLEX64 || value->dtype == PRONY_COMPLEX128)
         return infer_fail(message, BAD, "model '%s': input '%s': %s needs binary data (binary_data_size)", model, input,
                           datatype_name(value->dtype));
-    owned[0] = calloc(1, prony_dtype_bytes(value->dtype, count) + 1);
+    size_t bytes = prony_dtype_bytes(value->dtype, count) + 1;
+    owned[0] = calloc(1, bytes);
     if (value->dtype == PRONY_STRING) owned[1] = malloc(data.size + 1);
+    *allocated += bytes + (owned[1] ? data.size + 1 : 0);
     if (!owned[0] || (value->dtype == PRONY_STRING && !owned[1]))
         return infer_fail(message, NO_MEMORY, "out of memory");
     value->data = owned[0];
@@ -194,8 +196,8 @@ int infer_read_data(prony_value *value, void *owned[2], json_slice data, const c
 /* ---- binary ---- */
 
 /* Strings: four bytes of length, low first, and the bytes, one after another. */
-static int binary_strings(prony_value *value, void *owned[2], const unsigned char *data, size_t size, const char *model,
-                          const char *input, char message[INFER_MESSAGE])
+static int binary_strings(prony_value *value, void *owned[2], size_t *allocated, const unsigned char *data, size_t size,
+                          const char *model, const char *input, char message[INFER_MESSAGE])
 {
     int64_t count = prony_shape_numel(&value->shape);
     size_t at = 0;
@@ -204,6 +206,7 @@ static int binary_strings(prony_value *value, void *owned[2], const unsigned cha
                           input, size);
     prony_string *strings = owned[0] = malloc((size_t)count * sizeof *strings + 1);
     if (!strings) return infer_fail(message, NO_MEMORY, "out of memory");
+    *allocated += (size_t)count * sizeof *strings + 1;
     for (int64_t i = 0; i < count; i++) {
         if (size - at < 4) break;
         size_t length = data[at] | (size_t)data[at + 1] << 8 | (size_t)data[at + 2] << 16 | (size_t)data[at + 3] << 24;
@@ -220,11 +223,11 @@ static int binary_strings(prony_value *value, void *owned[2], const unsigned cha
                       model, input, size, (long long)count);
 }
 
-int infer_read_binary(prony_value *value, void *owned[2], const char *data, size_t size, const char *model,
-                      const char *input, char message[INFER_MESSAGE])
+int infer_read_binary(prony_value *value, void *owned[2], size_t *allocated, const char *data, size_t size,
+                      const char *model, const char *input, char message[INFER_MESSAGE])
 {
     if (value->dtype == PRONY_STRING)
-        return binary_strings(value, owned, (const unsigned char *)data, size, model, input, message);
+        return binary_strings(value, owned, allocated, (const unsigned char *)data, size, model, input, message);
     size_t bytes = prony_dtype_bytes(value->dtype, prony_shape_numel(&value->shape));
     if (bytes != size)
         return infer_fail(message, BAD, "model '%s': input '%s': binary_data_size is %zu, its shape has %zu bytes",
@@ -239,6 +242,7 @@ int infer_read_binary(prony_value *value, void *owned[2], const char *data, size
     }
     owned[0] = malloc(size + 1);
     if (!owned[0]) return infer_fail(message, NO_MEMORY, "out of memory");
+    *allocated += size + 1;
     if (size) memcpy(owned[0], data, size);
     value->data = owned[0];
     return 0;

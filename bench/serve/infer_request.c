@@ -179,11 +179,12 @@ static int take_input(parser *p, const tensor_text *t)
                           name);
     void **owned = &p->out->owned[2 * index];
     p->out->inputs[index] = value;
-    if (t->data.text) return infer_read_data(value, owned, t->data, s->model, name, p->message);
+    if (t->data.text) return infer_read_data(value, owned, &p->out->allocated, t->data, s->model, name, p->message);
     if ((uint64_t)t->binary_size > p->binary_left)
         return infer_fail(p->message, BAD, "model '%s': input '%s': binary_data_size is %lld, but %zu bytes follow",
                           s->model, name, (long long)t->binary_size, p->binary_left);
-    status = infer_read_binary(value, owned, p->binary, (size_t)t->binary_size, s->model, name, p->message);
+    status = infer_read_binary(value, owned, &p->out->allocated, p->binary, (size_t)t->binary_size, s->model, name,
+                               p->message);
     p->binary += t->binary_size;
     p->binary_left -= (size_t)t->binary_size;
     return status;

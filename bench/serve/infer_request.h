@@ -23,7 +23,8 @@ typedef struct infer_request {
     bool *wanted, *binary;      /* [output_count] */
     char *id;                   /* "": none */
     size_t input_count, output_count;
-    int64_t samples; /* first dimension of the first input; 1 without one */
+    size_t allocated; /* bytes of `owned` */
+    int64_t samples;  /* first dimension of the first input; 1 without one */
 } infer_request;
 
 /* Parses the body. `header_size` is the length of its JSON (the binary tensor extension), SIZE_MAX: all of it. Returns 0,
@@ -39,12 +40,12 @@ bool infer_respond(text_buffer *to, const infer_signature *signature, const infe
 
 /* "model 'm': input 'x': " in front of every message about an input. Used by infer_request.c and infer_data.c. */
 int infer_fail(char message[INFER_MESSAGE], int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Reads the elements of `data`, a JSON array, into value->data, which it allocates; *owned are blocks to free. 0, or a
- * status after a message. */
-int infer_read_data(prony_value *value, void *owned[2], json_slice data, const char *model, const char *input,
-                    char message[INFER_MESSAGE]);
+/* Reads the elements of `data`, a JSON array, into value->data, which it allocates; *owned are blocks to free, and
+ * *allocated grows by their bytes. 0, or a status after a message. */
+int infer_read_data(prony_value *value, void *owned[2], size_t *allocated, json_slice data, const char *model,
+                    const char *input, char message[INFER_MESSAGE]);
 /* The same from binary data, which it borrows where it is aligned. */
-int infer_read_binary(prony_value *value, void *owned[2], const char *data, size_t size, const char *model,
-                      const char *input, char message[INFER_MESSAGE]);
+int infer_read_binary(prony_value *value, void *owned[2], size_t *allocated, const char *data, size_t size,
+                      const char *model, const char *input, char message[INFER_MESSAGE]);
 
 #endif

@@ -41,6 +41,7 @@ typedef struct service_job {
     model_version *version;
     infer_request request;
     text_buffer body; /* the request borrows from it */
+    size_t counted;   /* bytes of the body and of the parsed tensors, in the service's sum until the job is freed */
     atomic_int references;
     bool answered;                    /* under the lock */
     service_answer answer;            /* of the one that set `answered`; read when the connection is resumed */
@@ -67,11 +68,11 @@ typedef struct service {
     pthread_mutex_t lock;
     pthread_cond_t change;
     service_client *clients;
-    size_t client_count, exchanges; /* exchanges: requests under way */
+    size_t client_count, exchanges; /* exchanges: requests in progress */
     service_job *jobs;
     size_t job_count;
     int64_t wake_ns;   /* the main thread wakes by then */
-    size_t body_bytes; /* of all requests under way */
+    size_t body_bytes; /* bodies and parsed tensors of all requests in progress, those in queues included */
     service_stream streams[SERVICE_EVENT_STREAMS];
     char *event; /* the newest one, as it is sent */
     size_t event_size;
@@ -100,10 +101,14 @@ void answer_error(service_answer *answer, int status, const char *format, ...) _
 
 /* ---- http_infer.c ---- */
 
-/* Takes the body, parses it and submits it; the connection is suspended by then. Returns the job, or NULL with an answer
- * (the connection is not suspended). */
+/* Adds to the sum of bytes of all requests, and to *counted, the request's part of it. false: the sum is too large. The
+ * only request always fits. */
+bool service_count_bytes(service *s, size_t *counted, size_t bytes);
+void service_uncount_bytes(service *s, size_t *counted);
+/* Takes the body and *counted, parses the body and submits it; the connection is suspended by then. Returns the job, or
+ * NULL with an answer (the connection is not suspended). */
 service_job *infer_start(service *s, struct MHD_Connection *connection, served_model *slot, text_buffer *body,
-                         size_t header_size, int64_t timeout_ns, service_answer *answer);
+                         size_t *counted, size_t header_size, int64_t timeout_ns, service_answer *answer);
 /* 504 for jobs whose deadline has passed; returns the earliest other deadline, INT64_MAX: none. */
 int64_t service_expire(service *s, int64_t now_ns);
 void service_job_release(service_job *job);

@@ -6,6 +6,7 @@
 import concurrent.futures
 import json
 import os
+import re
 import signal
 import struct
 import time
@@ -252,6 +253,23 @@ class Limits(ServeTest):
             text = service.request("GET", "/metrics")[2].decode()
             self.assertIn('prony_requests_total{model="count",status="504"} 2', text)
             self.assertIn("prony_run_duration_seconds_count{model=\"count\"} 1", text)
+
+    def body_bytes(self, service):
+        text = service.request("GET", "/metrics")[2].decode()
+        return int(re.search(r"^prony_request_body_bytes (\d+)$", text, re.MULTILINE).group(1))
+
+    def test_bodies_count_until_their_requests_leave_the_queue(self):
+        padded = dict(count_request(1), pad=" " * 1000000)
+        with serving(self.count, "-x", 1) as service:
+            self.refused(service.infer("count", count_request(self.slow * 8), {"Request-Timeout": "1ms"}), 504)
+            self.refused(service.infer("count", padded, {"Request-Timeout": "1ms"}), 504)
+            self.assertGreater(self.body_bytes(service), 1000000)  # it waits behind the run, which goes on
+            self.assertEqual(service.infer("count", count_request(1))[0], 200)
+            for _ in range(100):
+                if self.body_bytes(service) == 0:
+                    break
+                time.sleep(0.05)
+            self.assertEqual(self.body_bytes(service), 0)
 
     def test_a_signal_drains(self):
         for number in (signal.SIGTERM, signal.SIGINT):
