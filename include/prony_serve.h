@@ -59,7 +59,8 @@ typedef struct prony_batch_result {
         finished_ns; /* started_ns: start of the run; minus submitted_ns: time in the queue */
 } prony_batch_result;
 
-/* Called once for every accepted request, by a thread of the batcher (or of prony_batcher_close). It may submit. */
+/* Called once for every accepted request, by a thread of the batcher or of prony_batcher_close, or by a submission that
+ * finds the queue full of requests past their deadline. It may submit. */
 typedef void (*prony_batch_done)(void *user, const prony_batch_result *result);
 
 /* Submits a request: a value per model input, in model order. The batcher borrows the values and their data until
@@ -69,8 +70,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit(prony_batcher *batche
                                                            size_t count, prony_batch_done done, void *user,
                                                            prony_error *error);
 /* As prony_batcher_submit, with a deadline on prony_now_ns's clock (0: none). A request whose run has not begun by then
- * ends with PRONY_CANCELLED and does not run. A deadline never delays a request; it shortens a wait for others to half
- * of the time that is left. */
+ * ends with PRONY_CANCELLED and does not run. A deadline never delays a request; every request's deadline shortens the
+ * wait of all for others, to half of the time that is left. */
 PRONY_API PRONY_MUST_USE prony_status prony_batcher_submit_until(prony_batcher *batcher,
                                                                  const prony_value *const *inputs, size_t count,
                                                                  int64_t deadline_ns, prony_batch_done done, void *user,

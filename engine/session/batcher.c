@@ -1,5 +1,5 @@
 /* prony_batcher: one queue, a few workers. At any time one idle worker is the collector. It waits for a full batch or
- * for the end of the oldest request's window, takes the requests, passes the role on and serves them. The others sleep
+ * for the end of a window, takes the requests, passes the role on and serves them. The others sleep
  * until there are requests but no collector.
  *
  * `lock` guards all fields that change after the workers have started. */
@@ -8,10 +8,11 @@
 #include "base/option_struct.h"
 #include "loaders/tensors/tensor_file.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <time.h>
+
+#define PAST_DEADLINE "the request's deadline passed while it waited"
 
 typedef struct worker {
     prony_batcher *batcher;
@@ -40,6 +41,7 @@ struct prony_batcher {
     prn_request *first, **last;   /* the queue, oldest first */
     size_t queued, with_deadline; /* with_deadline: those of the queue */
     int ready_count;
+    int64_t window_end_ns; /* while collecting: the earliest end of a window of the queue */
     bool collecting, closed;
 };
 
@@ -91,14 +93,23 @@ static prn_request *take_expired(prony_batcher *b)
     return expired;
 }
 
-/* Waits for a full batch, or for the end of the oldest request's window. */
+static int64_t window_end(const prony_batcher *b, const prn_request *r)
+{
+    return prn_batch_window_end(r->submitted_ns, b->options.max_wait_ns, r->deadline_ns);
+}
+
+/* Waits for a full batch, or for the earliest end of a window: the oldest request's, or that of a request whose deadline
+ * is near. `enqueue` moves the end forward meanwhile. */
 static void await_window(prony_batcher *b)
 {
     int64_t max = b->sizes[b->size_count - 1];
-    int64_t end_ns = prn_batch_window_end(b->first->submitted_ns, b->options.max_wait_ns, b->first->deadline_ns);
-    struct timespec end = {end_ns / 1000000000, end_ns % 1000000000};
-    while (!b->closed && (int64_t)b->queued < max && prn_now_ns() < end_ns)
-        if (pthread_cond_timedwait(&b->window, &b->lock, &end) == ETIMEDOUT) return;
+    b->window_end_ns = window_end(b, b->first);
+    for (const prn_request *r = b->with_deadline ? b->first->next : NULL; r; r = r->next)
+        if (window_end(b, r) < b->window_end_ns) b->window_end_ns = window_end(b, r);
+    while (!b->closed && (int64_t)b->queued < max && prn_now_ns() < b->window_end_ns) {
+        struct timespec end = {b->window_end_ns / 1000000000, b->window_end_ns % 1000000000};
+        pthread_cond_timedwait(&b->window, &b->lock, &end);
+    }
 }
 
 /* The next requests for the calling worker, and in *expired those whose deadline has passed; both NULL: the batcher
@@ -161,7 +172,7 @@ static void *batcher_work(void *argument)
     while (!at_end(b)) {
         int64_t count = 0;
         prn_request *expired = NULL, *requests = batcher_collect(b, &count, &expired);
-        cancel(expired, "the request's deadline passed while it waited");
+        cancel(expired, PAST_DEADLINE);
         if (requests) prn_server_serve(&w->server, requests, count);
     }
     prn_pin_end(&pin);
@@ -326,9 +337,13 @@ static prony_status accept(const prony_batcher *b, const prony_value *const *inp
     return status;
 }
 
+/* Puts the request behind the others, wakes a worker for it, and moves the collector's end forward if the request's own
+ * window ends earlier. Requests past their deadline make room in a full queue. */
 static prony_status enqueue(prony_batcher *b, prn_request *request, prony_error *error)
 {
+    prn_request *expired = NULL;
     pthread_mutex_lock(&b->lock);
+    if (!b->closed && b->queued >= b->options.max_queue) expired = take_expired(b);
     bool closed = b->closed, full = b->queued >= b->options.max_queue;
     if (!closed && !full) {
         request->submitted_ns = prn_now_ns();
@@ -336,12 +351,15 @@ static prony_status enqueue(prony_batcher *b, prn_request *request, prony_error 
         b->last = &request->next;
         b->queued++;
         b->with_deadline += request->deadline_ns != 0;
+        bool sooner = b->collecting && window_end(b, request) < b->window_end_ns;
+        if (sooner) b->window_end_ns = window_end(b, request);
         if (!b->collecting)
             pthread_cond_signal(&b->work);
-        else if ((int64_t)b->queued >= b->sizes[b->size_count - 1])
+        else if (sooner || (int64_t)b->queued >= b->sizes[b->size_count - 1])
             pthread_cond_signal(&b->window);
     }
     pthread_mutex_unlock(&b->lock);
+    cancel(expired, PAST_DEADLINE);
     if (closed) return prn_fail(error, PRONY_CANCELLED, "%s: the batcher is closed", b->model->file->name);
     if (full)
         return prn_fail(error, PRONY_LIMIT, "%s: %zu requests are waiting already", b->model->file->name,

@@ -317,31 +317,100 @@ static void closing_serves_or_drops_what_waits(void **state)
     mb_free(m);
 }
 
-/* A request whose deadline passes while it waits does not run; the others do. */
-static void a_request_past_its_deadline_does_not_run(void **state)
+static void submit_until(prony_batcher *batcher, ticket *t, record *to, int number, int64_t deadline_ns)
+{
+    prony_error error = {0};
+    *t = (ticket){to, number, number, {.dtype = PRONY_INT64, .shape = {1, {1}}}};
+    t->value.data = &t->index;
+    const prony_value *inputs[] = {&t->value};
+    if (prony_batcher_submit_until(batcher, inputs, 1, deadline_ns, note, t, &error) != PRONY_OK)
+        fail_msg("%s", error.message);
+}
+
+/* The window of a request without a deadline ends for one that comes later with a deadline, or that waits behind it. */
+static void every_deadline_shortens_the_window(void **state)
+{
+    (void)state;
+    model_builder *m = lookup_model("N");
+    prony_model *model = load_built(m);
+    for (int later = 0; later < 2; later++) {
+        SCENARIO(later);
+        prony_batcher *batcher = make(model, 1, 4, LONG_NS, 0);
+        record r = new_record();
+        ticket t[2];
+        int64_t begin_ns = prony_now_ns(), deadline_ns = begin_ns + LONG_NS / 30;
+        submit_until(batcher, &t[0], &r, 0, 0);
+        if (later) nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* the worker collects by then */
+        submit_until(batcher, &t[1], &r, 1, deadline_ns);
+        wait_for(&r, 2);
+        assert_true(prony_now_ns() - begin_ns < LONG_NS / 4);
+        assert_int_equal(r.failed, 0);
+        assert_int_equal(r.batches[0], 2);
+        prony_batcher_release(batcher);
+    }
+    prony_model_release(model);
+    mb_free(m);
+}
+
+/* Keeps the worker until another request is done. */
+static void note_slowly(void *user, const prony_batch_result *r)
+{
+    ticket *t = user;
+    while (prony_batcher_waiting(t->value.data) == 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    pthread_mutex_lock(&t->to->lock);
+    while (t->to->done < 1) pthread_cond_wait(&t->to->change, &t->to->lock);
+    t->to->failed += r->status != PRONY_OK;
+    pthread_mutex_unlock(&t->to->lock);
+}
+
+/* A full queue whose request is past its deadline takes another one in its place. */
+static void expired_requests_make_room(void **state)
 {
     (void)state;
     prony_error error = {0};
     model_builder *m = lookup_model("N");
     prony_model *model = load_built(m);
-    prony_batcher *batcher = make(model, 1, 4, 50000000, 0);
+    prony_batcher *batcher = make(model, 1, 1, 0, 1);
+    record r = new_record();
+    ticket t[2], blocker = {.to = &r, .value = {.data = batcher}};
+    prony_value value = {.dtype = PRONY_INT64, .shape = {1, {1}}, .data = &(int64_t){0}};
+    const prony_value *inputs[] = {&value};
+    assert_int_equal(prony_batcher_submit(batcher, inputs, 1, note_slowly, &blocker, &error), PRONY_OK);
+    while (prony_batcher_waiting(batcher)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    submit_until(batcher, &t[0], &r, 0, prony_now_ns() - 1); /* the worker is still with the blocker */
+    assert_int_equal(prony_batcher_waiting(batcher), 1);
+    submit_until(batcher, &t[1], &r, 1, 0);
+    prony_batcher_release(batcher);
+    assert_int_equal(r.done, 2);
+    assert_int_equal(r.status[0], PRONY_CANCELLED);
+    assert_int_equal(r.status[1], PRONY_OK);
+    prony_model_release(model);
+    mb_free(m);
+}
+
+/* A request whose deadline passes while it waits does not run; the others do. */
+static void a_request_past_its_deadline_does_not_run(void **state)
+{
+    (void)state;
+    model_builder *m = lookup_model("N");
+    prony_model *model = load_built(m);
+    prony_batcher *batcher = make(model, 1, 4, LONG_NS, 0);
     record r = new_record();
     ticket t[4];
     assert_int_equal(prony_batcher_waiting(batcher), 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         SCENARIO(i);
-        int64_t deadline_ns = i == 1 ? prony_now_ns() + 1000000 : i == 2 ? prony_now_ns() + LONG_NS : 0;
-        t[i] = (ticket){&r, i, i, {.dtype = PRONY_INT64, .shape = {1, {1}}}};
-        t[i].value.data = &t[i].index;
-        const prony_value *inputs[] = {&t[i].value};
-        if (i == 3) wait_for(&r, 3); /* the window of the first request ends, and the second one's deadline before */
-        assert_int_equal(prony_batcher_submit_until(batcher, inputs, 1, deadline_ns, note, &t[i], &error), PRONY_OK);
+        int64_t deadline_ns = i == 1 ? prony_now_ns() + LONG_NS : i == 2 ? prony_now_ns() - 1 : 0;
+        submit_until(batcher, &t[i], &r, i, deadline_ns);
     }
+    wait_for(&r, 3); /* the passed deadline of the last request ends the window of all */
+    submit_index(batcher, &t[3], &r, 3, 3);
+    prony_batcher_close(batcher, false);
     wait_for(&r, 4);
     assert_int_equal(r.cancelled, 1);
     assert_int_equal(r.failed, 1);
-    assert_int_equal(r.status[1], PRONY_CANCELLED);
-    assert_true(r.first[0] == 0 && r.first[2] == 20 && r.first[3] == 30);
+    assert_int_equal(r.status[2], PRONY_CANCELLED);
+    assert_true(r.first[0] == 0 && r.first[1] == 10 && r.first[3] == 30);
     assert_int_equal(r.batches[0], 2);
     assert_int_equal(prony_batcher_waiting(batcher), 0);
     prony_batcher_release(batcher);
@@ -613,6 +682,8 @@ int main(void)
         cmocka_unit_test(an_error_meets_its_own_request_alone),
         cmocka_unit_test(closing_serves_or_drops_what_waits),
         cmocka_unit_test(a_request_past_its_deadline_does_not_run),
+        cmocka_unit_test(every_deadline_shortens_the_window),
+        cmocka_unit_test(expired_requests_make_room),
         cmocka_unit_test(only_what_is_alike_is_combined),
         cmocka_unit_test(bits_do_not_depend_on_the_samples_beside),
         cmocka_unit_test(sizes_of_batches_fit_the_plan_cache),
