@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define IDLE INT64_MAX
+#define LATEST_NS (INT64_C(1) << 62) /* arrivals end before */
 #define DEFAULT_REQUESTS UINT64_C(100000)
 #define MOST_REQUESTS UINT64_C(100000000)
 enum { WARMUP_PART = 20 }; /* the first requests, one in so many, meet an empty queue and do not count */
@@ -23,6 +24,7 @@ typedef struct simulation {
     int64_t *ends; /* [sessions]: end of the present run, or IDLE */
     int idle;
     bool collecting; /* an idle session waits for others until window_end_ns */
+    bool closed;     /* no request arrives any more: none waits for others */
     int64_t window_end_ns;
     int64_t *latencies; /* [requests] */
     uint64_t served, refused, runs;
@@ -53,6 +55,10 @@ static prony_status simulation_begin(simulation *s, const prony_batch_load *load
     s->load = *load;
     PRN_TRY(simulation_check(load, error));
     if (!s->load.requests) s->load.requests = DEFAULT_REQUESTS;
+    if ((double)s->load.requests / load->rate * 1e9 > (double)LATEST_NS)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "batch load: %llu requests at a rate of %g need more time than the clock can count",
+                        (unsigned long long)s->load.requests, load->rate);
     if (!(s->load.percentile > 0)) s->load.percentile = 0.99;
     if (!s->load.max_queue) s->load.max_queue = PRN_BATCH_DEFAULT_QUEUE;
     s->size_count = prn_batch_sizes(s->sizes, load->max_batch);
@@ -103,7 +109,7 @@ static void simulation_dispatch(simulation *s, int64_t now_ns, bool woken)
             s->window_end_ns = prn_batch_window_end(s->queue[s->head], s->load.max_wait_ns, 0);
         }
         int64_t max = s->sizes[s->size_count - 1];
-        if (s->load.max_wait_ns > 0 && (int64_t)s->waiting < max && now_ns < s->window_end_ns) return;
+        if (!s->closed && s->load.max_wait_ns > 0 && (int64_t)s->waiting < max && now_ns < s->window_end_ns) return;
         s->collecting = false;
         simulation_start(s, now_ns + (woken ? s->load.dispatch_ns : 0),
                          prn_batch_next_size(s->sizes, s->size_count, (int64_t)s->waiting));
@@ -120,8 +126,8 @@ static void simulation_arrive(simulation *s, int64_t now_ns)
     if (s->waiting > s->longest) s->longest = s->waiting;
 }
 
-/* Events in order of time: the end of a run, an arrival, the end of a window. Returns the time of the last one, or stops
- * where more than `give_up_queue` requests wait. */
+/* Events in order of time: the end of a run, an arrival, the end of a window. The last arrival closes the batcher.
+ * Returns the time of the last event, or stops where more than `give_up_queue` requests wait. */
 static int64_t simulation_run(simulation *s, bool *gave_up)
 {
     double arrival = 0;
@@ -130,7 +136,8 @@ static int64_t simulation_run(simulation *s, bool *gave_up)
         int first = 0;
         for (int i = 1; i < s->load.sessions; i++)
             if (s->ends[i] < s->ends[first]) first = i;
-        int64_t arrival_ns = issued < s->load.requests ? (int64_t)arrival : INT64_MAX, end_ns = s->ends[first];
+        int64_t arrival_ns = issued < s->load.requests ? (int64_t)fmin(arrival, (double)LATEST_NS) : INT64_MAX;
+        int64_t end_ns = s->ends[first];
         int64_t window_ns = s->collecting ? s->window_end_ns : INT64_MAX;
         if (arrival_ns == INT64_MAX && end_ns == IDLE && !s->waiting) return now_ns;
         if (end_ns <= arrival_ns && end_ns <= window_ns) {
@@ -141,7 +148,7 @@ static int64_t simulation_run(simulation *s, bool *gave_up)
         } else if (arrival_ns <= window_ns) {
             now_ns = arrival_ns;
             simulation_arrive(s, now_ns);
-            issued++;
+            s->closed = ++issued == s->load.requests;
             arrival -= log(prn_random_unit(&s->random)) / s->load.rate * 1e9;
             simulation_dispatch(s, now_ns, true);
         } else {

@@ -125,6 +125,26 @@ static void a_full_queue_refuses(void **state)
     assert_true(f.max_ns <= 22000000 && f.utilisation > 0.99);
 }
 
+/* A window without an end: requests run in full batches, the rest when the last one has arrived. */
+static void an_endless_window_ends_with_the_arrivals(void **state)
+{
+    (void)state;
+    const prony_service_times times[] = {{1, one_ms, 1}, {2, one_ms, 1}, {4, one_ms, 1}};
+    prony_batch_load load = PRONY_BATCH_LOAD_INIT;
+    load.sessions = 2;
+    load.max_batch = 4;
+    load.max_wait_ns = INT64_MAX;
+    load.times = times;
+    load.times_count = 3;
+    load.rate = 100;
+    load.requests = 1003;
+    prony_batch_forecast f = simulate(&load);
+    assert_int_equal(f.served, 1003);
+    assert_float_equal(f.mean_batch, 1003.0 / 252, 1e-9); /* 250 of four, one of two, one of one */
+    assert_true(f.max_ns > 1000000 && f.max_ns < 1000000000);
+    assert_true(f.utilisation > 0.005 && f.utilisation < 0.05);
+}
+
 static void loads_without_sense_are_refused(void **state)
 {
     (void)state;
@@ -143,6 +163,13 @@ static void loads_without_sense_are_refused(void **state)
     load.max_batch = 4;
     assert_int_equal(prony_batcher_simulate(&f, &load, &error), PRONY_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, "no times of runs of 2 requests"));
+    load.max_batch = 1;
+    load.rate = 1e-300;
+    assert_int_equal(prony_batcher_simulate(&f, &load, &error), PRONY_INVALID_ARGUMENT);
+    assert_non_null(strstr(error.message, "more time"));
+    load.rate = 1e-9; /* four requests take as long as the clock counts, or longer */
+    load.requests = 4;
+    for (load.seed = 0; load.seed < 100; load.seed++) assert_int_equal(simulate(&load).served, 4);
 }
 
 static void a_deadline_halves_the_window(void **state)
@@ -162,6 +189,7 @@ int main(void)
         cmocka_unit_test(batches_serve_what_single_runs_cannot),
         cmocka_unit_test(the_window_delays_a_lone_request_by_its_length),
         cmocka_unit_test(a_full_queue_refuses),
+        cmocka_unit_test(an_endless_window_ends_with_the_arrivals),
         cmocka_unit_test(loads_without_sense_are_refused),
         cmocka_unit_test(a_deadline_halves_the_window),
     };
