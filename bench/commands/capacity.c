@@ -14,6 +14,21 @@ static int capacity_check_options(const options *o)
     return EXIT_DONE;
 }
 
+/* Only requests of one sample are combined. */
+static prony_status check_samples(const capacity *c, prony_error *error)
+{
+    for (size_t i = 0; i < c->input_count; i++) {
+        const prony_shape *shape = &c->inputs[i]->shape;
+        if (shape->rank < 1 || shape->dim[0] == 1) continue;
+        error->status = PRONY_INVALID_ARGUMENT;
+        snprintf(error->message, sizeof error->message,
+                 "%.200s: input '%.200s' has %lld samples: only requests of one sample are combined (--max-batch 1)",
+                 c->o->arguments[0], prony_model_input(c->model, i)->name, (long long)shape->dim[0]);
+        return error->status;
+    }
+    return PRONY_OK;
+}
+
 /* Inputs of one sample, and the sizes of runs. A model whose requests cannot be combined has one size, unless
  * --max-batch asks for more: then the batcher says why not. */
 static int capacity_set_up(capacity *c)
@@ -36,9 +51,13 @@ static int capacity_set_up(capacity *c)
     prony_session_options session = session_options(o);
     prony_batcher_options b = PRONY_BATCHER_OPTIONS_INIT;
     b.max_batch = c->max_batch;
-    prony_status status = prony_batcher_create(&trial, c->model, &session, &b, &error);
-    prony_batcher_release(status == PRONY_OK ? trial : NULL);
-    c->combines = status == PRONY_OK && c->max_batch > 1;
+    prony_status status = c->max_batch > 1 ? check_samples(c, &error) : PRONY_OK;
+    if (status == PRONY_OK) status = prony_batcher_create(&trial, c->model, &session, &b, &error);
+    if (status == PRONY_OK) {
+        /* a model that fails on generated inputs may run on those of --input: --max-batch tries it */
+        c->combines = c->max_batch > 1 && (o->load.max_batch || prony_batcher_trial(trial).known);
+        prony_batcher_release(trial);
+    }
     if (status != PRONY_OK && (o->load.max_batch > 1 || status == PRONY_OUT_OF_MEMORY)) return report_error(o, &error);
     if (!c->combines) c->max_batch = 1;
     c->size_count = prony_batch_run_sizes(c->max_batch, c->sizes);

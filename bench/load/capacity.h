@@ -6,7 +6,7 @@
 #include "bench/command.h"
 #include "prony_serve.h"
 
-enum { CAPACITY_CELLS = 256, CAPACITY_SAMPLES = 400, CAPACITY_ROWS = 64, CAPACITY_SIZES = 4 };
+enum { CAPACITY_CELLS = 256, CAPACITY_SAMPLES = 1000, CAPACITY_ROWS = 64, CAPACITY_SIZES = 4 };
 
 /* Runs of `batch` requests by `sessions` sessions of `threads` threads, all busy. */
 typedef struct capacity_cell {
@@ -24,7 +24,8 @@ typedef struct capacity_row {
     double largest_rate; /* that keeps the bound; 0: none does */
     bool keeps;          /* the wanted rate */
     prony_batch_forecast at_rate;
-    bool beyond; /* this machine has fewer processors: times are those of the most sessions measured */
+    size_t samples; /* measured runs of the configuration's size with the fewest */
+    bool beyond;    /* this machine has fewer processors: times are those of the most sessions measured */
 } capacity_row;
 
 typedef struct capacity {
@@ -51,5 +52,7 @@ typedef struct capacity {
 int capacity_measure(capacity *c);
 int capacity_search(capacity *c);
 int capacity_write(const capacity *c);
+/* Runs that a measured percentile needs, so that it is not just their maximum. */
+size_t capacity_wanted_samples(const capacity *c);
 
 #endif

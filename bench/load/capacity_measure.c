@@ -1,6 +1,7 @@
 /* Measures with the batcher itself: its queue always holds full batches, so every run has the wanted size, and copying
  * counts. Sessions run side by side, so that they disturb one another as they will. */
 #include "bench/load/capacity.h"
+#include "bench/load/load.h"
 #include "bench/process/interrupt.h"
 #include "prony_machine.h"
 
@@ -10,7 +11,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { FEWEST_RUNS = 8, LONE_REQUESTS = 60, PAUSE_NS = 1000000 };
+enum { FEWEST_RUNS = 8, LONE_REQUESTS = 60, FEWEST_LONE = 5, PAUSE_NS = 1000000 };
 
 typedef struct measurement {
     capacity *c;
@@ -18,15 +19,28 @@ typedef struct measurement {
     prony_batcher *batcher;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    size_t under_way, runs;
+    size_t in_progress, runs;
+    size_t others; /* runs of other sizes since the last one of the cell's, once the queue is full */
+    bool filled;
     int64_t end_ns;
     char failure[256];
 } measurement;
 
-static int compare_times(const void *left, const void *right)
+/* A cell whose runs do not get its size would never end: it fails when its time is up. The first runs after the queue
+ * was filled may be smaller: each session takes one of them or two. */
+static void count_others(measurement *m, const prony_batch_result *r, int64_t last_started_ns)
 {
-    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-    return (a > b) - (a < b);
+    const capacity_cell *cell = m->cell;
+    if (r->batch == cell->batch)
+        m->others = 0;
+    else if (m->filled && r->started_ns != last_started_ns)
+        m->others++;
+    if (m->others <= (size_t)(2 * cell->sessions + FEWEST_RUNS) || cell->count >= FEWEST_RUNS || *m->failure ||
+        prony_now_ns() < m->end_ns)
+        return;
+    snprintf(m->failure, sizeof m->failure,
+             "runs took %lld requests instead of %lld: this model's requests cannot be combined; use --max-batch 1",
+             (long long)r->batch, (long long)cell->batch);
 }
 
 /* A request ended: the time of its run counts once, and another request takes its place until the time is up. */
@@ -38,6 +52,7 @@ static void request_done(void *user, const prony_batch_result *r)
     prony_error error = {0};
     pthread_mutex_lock(&m->lock);
     bool first = r->status == PRONY_OK && r->started_ns != last_started_ns && r->batch == cell->batch;
+    int64_t before = last_started_ns;
     last_started_ns = r->started_ns;
     if (first) {
         m->runs++;
@@ -45,15 +60,22 @@ static void request_done(void *user, const prony_batch_result *r)
             cell->samples_ns[cell->count++ % CAPACITY_SAMPLES] = r->finished_ns - r->started_ns;
     }
     if (r->status != PRONY_OK && !*m->failure) snprintf(m->failure, sizeof m->failure, "%s", r->message);
+    count_others(m, r, before);
     bool more = !*m->failure && !interrupted() && (cell->count < FEWEST_RUNS || prony_now_ns() < m->end_ns);
     pthread_mutex_unlock(&m->lock);
     if (more && prony_batcher_submit(m->batcher, m->c->inputs, m->c->input_count, request_done, m, &error) == PRONY_OK)
         return;
     pthread_mutex_lock(&m->lock);
     if (more && !*m->failure) snprintf(m->failure, sizeof m->failure, "%.250s", error.message);
-    m->under_way--;
+    m->in_progress--;
     pthread_cond_signal(&m->change);
     pthread_mutex_unlock(&m->lock);
+}
+
+/* Enough for full batches in all sessions and two more of each in the queue. */
+static size_t requests_at_once(const capacity_cell *cell)
+{
+    return (size_t)(3 * cell->sessions * cell->batch);
 }
 
 static prony_status make_cell_batcher(capacity *c, const capacity_cell *cell, prony_batcher **out, prony_error *error)
@@ -63,6 +85,7 @@ static prony_status make_cell_batcher(capacity *c, const capacity_cell *cell, pr
     session.intra_op_threads = cell->threads;
     b.sessions = cell->sessions;
     b.max_batch = cell->batch;
+    b.max_queue = requests_at_once(cell);
     return prony_batcher_create(out, c->model, &session, &b, error);
 }
 
@@ -71,19 +94,20 @@ static int measure_cell(capacity *c, capacity_cell *cell, int64_t time_ns)
     prony_error error = {0};
     measurement m = {.c = c, .cell = cell, .lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
     if (make_cell_batcher(c, cell, &m.batcher, &error) != PRONY_OK) return report_error(c->o, &error);
-    size_t at_once = (size_t)(3 * cell->sessions * cell->batch);
-    m.under_way = at_once;
+    size_t at_once = requests_at_once(cell);
+    m.in_progress = at_once;
     m.end_ns = prony_now_ns() + time_ns;
     for (size_t i = 0; i < at_once; i++) {
         if (prony_batcher_submit(m.batcher, c->inputs, c->input_count, request_done, &m, &error) == PRONY_OK) continue;
         pthread_mutex_lock(&m.lock);
         snprintf(m.failure, sizeof m.failure, "%.250s", error.message);
-        m.under_way -= at_once - i;
+        m.in_progress -= at_once - i;
         pthread_mutex_unlock(&m.lock);
         break;
     }
     pthread_mutex_lock(&m.lock);
-    while (m.under_way) pthread_cond_wait(&m.change, &m.lock);
+    m.filled = true;
+    while (m.in_progress) pthread_cond_wait(&m.change, &m.lock);
     pthread_mutex_unlock(&m.lock);
     prony_batcher_release(m.batcher);
     if (interrupted()) return fail(c->o, "%s", interrupted());
@@ -91,7 +115,7 @@ static int measure_cell(capacity *c, capacity_cell *cell, int64_t time_ns)
     if (cell->count > CAPACITY_SAMPLES) cell->count = CAPACITY_SAMPLES;
     int64_t sorted[CAPACITY_SAMPLES];
     memcpy(sorted, cell->samples_ns, cell->count * sizeof *sorted);
-    qsort(sorted, cell->count, sizeof *sorted, compare_times);
+    qsort(sorted, cell->count, sizeof *sorted, load_figures_compare_times);
     cell->median_ns = sorted[cell->count / 2];
     cell->p99_ns = sorted[cell->count * 99 / 100];
     return EXIT_DONE;
@@ -115,15 +139,17 @@ static void lone_done(void *user, const prony_batch_result *r)
     pthread_mutex_unlock(&lone->lock);
 }
 
-static int measure_dispatch(capacity *c)
+/* Takes about `time_ns`, but FEWEST_LONE requests at least. */
+static int measure_dispatch(capacity *c, int64_t time_ns)
 {
     int64_t waits[LONE_REQUESTS];
     prony_error error = {0};
     prony_batcher *batcher = NULL;
     const capacity_cell one = {.threads = 1, .sessions = 1, .batch = 1};
     if (make_cell_batcher(c, &one, &batcher, &error) != PRONY_OK) return report_error(c->o, &error);
-    int code = EXIT_DONE;
-    for (int i = 0; i < LONE_REQUESTS && code == EXIT_DONE && !interrupted(); i++) {
+    int code = EXIT_DONE, count = 0;
+    for (int64_t end_ns = prony_now_ns() + time_ns;
+         count < LONE_REQUESTS && (count < FEWEST_LONE || prony_now_ns() < end_ns) && !interrupted();) {
         lone_request lone = {.lock = PTHREAD_MUTEX_INITIALIZER, .change = PTHREAD_COND_INITIALIZER};
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
         if (prony_batcher_submit(batcher, c->inputs, c->input_count, lone_done, &lone, &error) != PRONY_OK) {
@@ -133,13 +159,13 @@ static int measure_dispatch(capacity *c)
         pthread_mutex_lock(&lone.lock);
         while (!lone.done) pthread_cond_wait(&lone.change, &lone.lock);
         pthread_mutex_unlock(&lone.lock);
-        waits[i] = lone.wait_ns;
+        waits[count++] = lone.wait_ns;
     }
     prony_batcher_release(batcher);
     if (code != EXIT_DONE) return code;
     if (interrupted()) return fail(c->o, "%s", interrupted());
-    qsort(waits, LONE_REQUESTS, sizeof *waits, compare_times);
-    c->dispatch_ns = waits[LONE_REQUESTS / 2];
+    qsort(waits, (size_t)count, sizeof *waits, load_figures_compare_times);
+    c->dispatch_ns = waits[count / 2];
     return EXIT_DONE;
 }
 
@@ -183,8 +209,8 @@ int capacity_measure(capacity *c)
     if (!c->cells) return fail(c->o, "out of memory");
     plan_cells(c);
     read_processor_times(&own_before, &before);
-    int64_t time_ns = (int64_t)(c->o->measuring.seconds * 1e9 / (double)c->cell_count);
-    int code = measure_dispatch(c);
+    int64_t time_ns = (int64_t)(c->o->measuring.seconds * 1e9 / (double)(c->cell_count + 1));
+    int code = measure_dispatch(c, time_ns);
     for (size_t i = 0; code == EXIT_DONE && i < c->cell_count; i++) {
         char text[80];
         snprintf(text, sizeof text, "measuring %zu of %zu: %d x %d threads, batch %lld", i + 1, c->cell_count,

@@ -2,11 +2,11 @@
 #include "bench/load/capacity.h"
 #include "bench/process/interrupt.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { HALVINGS = 9, COARSE = 12000, FINE = 60000, GIVE_UP = 20000, CONFIRMATIONS = 40 };
 #define CONFIRM_STEP 0.95
-#define JUST_BELOW 0.999
 
 /* The cell for this many sessions: the nearest measured number that is not below, or the largest. */
 static const capacity_cell *find_cell(const capacity *c, int threads, int sessions, int64_t batch)
@@ -72,6 +72,24 @@ static prony_status find_largest(const capacity *c, capacity_row *row, prony_err
     return PRONY_OK;
 }
 
+/* A percentile of fewer runs than this is their maximum, so outliers are missing in it. */
+size_t capacity_wanted_samples(const capacity *c)
+{
+    return (size_t)ceil(1 / (1 - c->percentile) - 1e-6);
+}
+
+static size_t fewest_samples(const capacity *c, const capacity_row *row)
+{
+    size_t fewest = SIZE_MAX;
+    int64_t sizes[CAPACITY_SIZES];
+    int count = prony_batch_run_sizes(row->max_batch, sizes);
+    for (int i = 0; i < count; i++) {
+        const capacity_cell *cell = find_cell(c, row->threads, row->sessions, sizes[i]);
+        if (cell && cell->count < fewest) fewest = cell->count;
+    }
+    return fewest;
+}
+
 /* The sizes that a batcher of this max_batch runs must have been measured. */
 static bool was_measured(const capacity *c, int threads, int64_t max_batch)
 {
@@ -95,6 +113,19 @@ static prony_status confirm_largest(const capacity *c, capacity_row *row, prony_
     return PRONY_OK;
 }
 
+/* The wanted rate is one more simulated rate: largest_rate is not below it where it keeps the bound, and below it where
+ * it does not. */
+static prony_status try_wanted_rate(const capacity *c, capacity_row *row, prony_error *error)
+{
+    prony_status status = simulate(c, row, c->o->load.rate, FINE, &row->at_rate, error);
+    if (status != PRONY_OK) return status;
+    row->keeps = keeps_bound(c, &row->at_rate);
+    if (row->keeps && row->largest_rate < c->o->load.rate) row->largest_rate = c->o->load.rate;
+    if (row->keeps || row->largest_rate < c->o->load.rate) return PRONY_OK;
+    row->largest_rate = c->o->load.rate * CONFIRM_STEP;
+    return confirm_largest(c, row, error);
+}
+
 /* The best configuration for `cores` processors, among those that use all of them but for a rest. */
 static prony_status fill_row(capacity *c, int cores, capacity_row *best, prony_error *error)
 {
@@ -115,6 +146,7 @@ static prony_status fill_row(capacity *c, int cores, capacity_row *best, prony_e
         }
     }
     prony_status status = confirm_largest(c, best, error);
+    if (status == PRONY_OK) status = try_wanted_rate(c, best, error);
     const capacity_row *before = c->row_count ? &c->rows[c->row_count - 1] : NULL;
     if (status == PRONY_OK && before && before->largest_rate > best->largest_rate) { /* one more processor idles */
         *best = *before;
@@ -122,10 +154,7 @@ static prony_status fill_row(capacity *c, int cores, capacity_row *best, prony_e
         best->beyond = cores > c->machine_cores;
         return PRONY_OK;
     }
-    if (status == PRONY_OK) status = simulate(c, best, c->o->load.rate, FINE, &best->at_rate, error);
-    best->keeps = status == PRONY_OK && keeps_bound(c, &best->at_rate);
-    if (best->keeps && best->largest_rate < c->o->load.rate) best->largest_rate = c->o->load.rate;
-    if (!best->keeps && best->largest_rate >= c->o->load.rate) best->largest_rate = c->o->load.rate * JUST_BELOW;
+    best->samples = fewest_samples(c, best);
     return status;
 }
 

@@ -75,17 +75,30 @@ static void capacity_print_rows(const capacity *c)
                c->machine_cores);
 }
 
+/* The rows' percentiles come from measured runs: too few of them have no outliers. */
+static void warn_of_samples(const capacity *c)
+{
+    size_t fewest = SIZE_MAX, wanted = capacity_wanted_samples(c);
+    for (size_t i = 0; i < c->row_count; i++)
+        if (c->rows[i].samples < fewest) fewest = c->rows[i].samples;
+    if (fewest < wanted)
+        printf("WARNING: some configurations rest on %zu measured runs of one size; p%g needs %zu: a longer time (-t) "
+               "measures more\n",
+               fewest, c->percentile * 100, wanted);
+}
+
 static void print_cells(const capacity *c)
 {
-    puts("\nmeasured    sessions  threads  batch    median       p99");
+    puts("\nmeasured    sessions  threads  batch    median       p99   runs");
     for (size_t i = 0; i < c->cell_count; i++) {
         const capacity_cell *cell = &c->cells[i];
-        printf("            %8d  %7d  %5lld  %6.4g ms  %6.4g ms\n", cell->sessions, cell->threads,
-               (long long)cell->batch, milliseconds(cell->median_ns), milliseconds(cell->p99_ns));
+        printf("            %8d  %7d  %5lld  %6.4g ms  %6.4g ms  %5zu\n", cell->sessions, cell->threads,
+               (long long)cell->batch, milliseconds(cell->median_ns), milliseconds(cell->p99_ns), cell->count);
     }
     printf("a lone request starts %.0f us after its arrival\n", (double)c->dispatch_ns / 1e3);
     if (c->other_cpus > 0.1)
         printf("WARNING: other processes used %.1f processors meanwhile: the times are too long\n", c->other_cpus);
+    warn_of_samples(c);
     if (!c->combines) puts("requests of this model cannot be combined: every run takes one");
 }
 
@@ -95,8 +108,11 @@ static void put_row(FILE *to, const capacity *c, const capacity_row *row)
 {
     fprintf(to, "{\"cores\": %d, \"sessions\": %d, \"intra_op_threads\": %d, \"max_batch\": %lld, ", row->cores,
             row->sessions, row->threads, (long long)row->max_batch);
-    fprintf(to, "\"largest_rate\": %.9g, \"headroom\": %.9g, \"keeps_bound\": %s, \"estimated\": %s, ",
-            row->largest_rate, headroom(c, row), row->keeps ? "true" : "false", row->beyond ? "true" : "false");
+    fprintf(
+        to,
+        "\"largest_rate\": %.9g, \"headroom\": %.9g, \"keeps_bound\": %s, \"estimated\": %s, \"fewest_samples\": %zu, ",
+        row->largest_rate, headroom(c, row), row->keeps ? "true" : "false", row->beyond ? "true" : "false",
+        row->samples);
     if (row->at_rate.gave_up)
         fputs("\"percentile_ns\": null, \"median_ns\": null, \"utilisation\": null, \"mean_batch\": null}", to);
     else
@@ -144,9 +160,9 @@ static void put_document(FILE *to, const capacity *c)
         const capacity_cell *cell = &c->cells[i];
         fprintf(to,
                 "%s\n    {\"sessions\": %d, \"intra_op_threads\": %d, \"batch\": %lld, \"median_ns\": %lld, "
-                "\"p99_ns\": %lld, ",
+                "\"p99_ns\": %lld, \"samples\": %zu, ",
                 i ? "," : "", cell->sessions, cell->threads, (long long)cell->batch, (long long)cell->median_ns,
-                (long long)cell->p99_ns);
+                (long long)cell->p99_ns, cell->count);
         fputs("\"samples_ns\": [", to);
         for (size_t k = 0; k < cell->count; k++) fprintf(to, "%s%lld", k ? "," : "", (long long)cell->samples_ns[k]);
         fputs("]}", to);

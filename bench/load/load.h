@@ -128,5 +128,7 @@ typedef struct busy {
 /* Called before sessions exist: no thread may hold a lock at the fork, because the child does not inherit threads. */
 int busy_start(busy *b, const options *o);
 void busy_stop(busy *b);
+/* Ascending int64_t, for qsort. */
+int load_figures_compare_times(const void *left, const void *right);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int load_figures_compare_times(const void *left, const void *right)
+int load_figures_compare_times(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);

@@ -42,7 +42,10 @@ class Capacity(CommandTest):
         self.assertEqual({cell["batch"] for cell in document["measured"]}, {1, 2, 4, 8})
         for cell in document["measured"]:
             self.assertGreaterEqual(len(cell["samples_ns"]), 8)
+            self.assertEqual(len(cell["samples_ns"]), cell["samples"])
             self.assertIn(cell["median_ns"], cell["samples_ns"])
+        fewest = min(cell["samples"] for cell in document["measured"])
+        self.assertTrue(all(row["fewest_samples"] >= fewest for row in rows))
         self.assertIsNotNone(document["doubling"])
         rates = [row["largest_rate"] for row in rows]
         self.assertEqual(rates, sorted(rates))
@@ -61,6 +64,36 @@ class Capacity(CommandTest):
         code, _, error = run("capacity", self.path("fixed.onnx"), "--rate", 5, "--latency-bound", "2s", "--max-batch", 4)
         self.assertEqual(code, FAILED)
         self.assertIn("input 'x'", error)
+
+    def test_requests_of_several_samples_are_not_combined(self):
+        graph = ob.graph([ob.node("Relu", ["x"], ["y"])], inputs=[ob.value("x", ob.FLOAT, ["N", 3])],
+                         outputs=[ob.value("y", ob.FLOAT, ["N", 3])])
+        self.save("free.onnx", graph)
+        arguments = [self.path("free.onnx"), "--dim", "N=4", "--rate", 5, "--latency-bound", "2s", "--processors", 1]
+        document = self.capacity(*arguments)
+        self.assertFalse(document["config"]["combines"])
+        self.assertEqual({cell["batch"] for cell in document["measured"]}, {1})
+        code, _, error = run("capacity", *arguments, "--max-batch", 4)
+        self.assertEqual(code, FAILED)
+        self.assertIn("input 'x' has 4 samples", error)
+
+    def test_combined_runs_that_fall_back_end(self):
+        """The number of samples is an index into a table of two: a run of two fails, and its requests run one by one."""
+        graph = ob.graph([ob.node("Shape", ["x"], ["n"]), ob.node("Gather", ["table", "n"], ["g"]), ob.node("Add", ["x", "g"], ["y"])],
+                         inputs=[ob.value("x", ob.FLOAT, ["N"])], outputs=[ob.value("y", ob.FLOAT, ["N"])],
+                         initializers=[ob.floats("table", [2], [1.0, 2.0])])
+        self.save("one.onnx", graph)
+        arguments = [self.path("one.onnx"), "--rate", 5, "--latency-bound", "2s", "--processors", 1]
+        self.assertFalse(self.capacity(*arguments)["config"]["combines"])
+        code, _, error = run("capacity", *arguments, "--max-batch", 2, "-t", "0.2")
+        self.assertEqual(code, FAILED)
+        self.assertIn("took 1 requests instead of 2", error)
+
+    def test_few_runs_are_told_of(self):
+        out = self.succeed("capacity", self.digits, "--rate", 20, "--latency-bound", "2s", "-t", "0.001", "--processors", 1, "--percentile",
+                           99.9)
+        self.assertIn("p99.9 needs 1000", out)
+        self.assertRegex(out, r"median +p99 +runs")
 
     def test_page_and_table(self):
         out = self.succeed("capacity", self.digits, "--rate", 20, "--latency-bound", "2s", "-t", "0.5", "--html", self.path("c.html"),
