@@ -182,14 +182,16 @@ static void each_second(service *s, process_times *times, uint64_t number)
     buffer_free(&live);
 }
 
-/* Sleeps until the earliest deadline, the next second or the next look for a signal. */
-static void wait_for_work(service *s, int64_t deadline_ns, int64_t second_ns)
+/* Sleeps until the earliest deadline, the next second or the next look for a signal. The deadlines are read under the
+ * lock that the wait gives up, so that a job listed meanwhile sees wake_ns and ends the wait. */
+static void wait_for_work(service *s, int64_t second_ns)
 {
     int64_t wake_ns = prony_now_ns() + LOOK_NS;
-    if (deadline_ns < wake_ns) wake_ns = deadline_ns;
     if (second_ns < wake_ns) wake_ns = second_ns;
-    struct timespec until = {wake_ns / SECOND_NS, wake_ns % SECOND_NS};
     pthread_mutex_lock(&s->lock);
+    for (const service_job *job = s->jobs; job; job = job->next)
+        if (job->deadline_ns && job->deadline_ns < wake_ns) wake_ns = job->deadline_ns;
+    struct timespec until = {wake_ns / SECOND_NS, wake_ns % SECOND_NS};
     s->wake_ns = wake_ns;
     pthread_cond_timedwait(&s->change, &s->lock, &until);
     s->wake_ns = 0;
@@ -202,14 +204,14 @@ static void serve_until_signal(service *s)
     update_process(s, &times);
     int64_t second_ns = prony_now_ns() + SECOND_NS;
     for (uint64_t number = 0; !interrupted();) {
-        int64_t deadline_ns = service_expire(s, prony_now_ns());
+        service_expire(s, prony_now_ns());
         alerts_deliver(s->alerts, prony_now_ns());
         if (prony_now_ns() >= second_ns) {
             each_second(s, &times, number++);
             second_ns += SECOND_NS;
             if (second_ns < prony_now_ns()) second_ns = prony_now_ns() + SECOND_NS; /* the process was stopped */
         }
-        wait_for_work(s, deadline_ns, second_ns);
+        wait_for_work(s, second_ns);
     }
 }
 
@@ -233,8 +235,15 @@ int command_serve(const options *o)
 {
     static service s; /* large */
     pthread_condattr_t attributes;
-    s = (service){
-        .o = o, .listener = -1, .started_ns = prony_now_ns(), .cpu_share = -1, .other_share = -1, .rss_bytes = -1};
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    s = (service){.o = o,
+                  .listener = -1,
+                  .started_ns = prony_now_ns(),
+                  .started_at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9,
+                  .cpu_share = -1,
+                  .other_share = -1,
+                  .rss_bytes = -1};
     signal(SIGPIPE, SIG_IGN); /* of connections that end */
     pthread_mutex_init(&s.lock, NULL);
     pthread_condattr_init(&attributes);

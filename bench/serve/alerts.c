@@ -151,8 +151,10 @@ static void say(alert_set *set, size_t rule, size_t model)
          set->rules[rule].text, value);
 }
 
+/* Only the main thread changes states, so only the change takes the lock: writing the state file may last. */
 void alerts_step(alert_set *set, size_t model, const alert_values *values, int64_t now_ns)
 {
+    bool changed[MOST_RULES] = {0}, any = false;
     if (!set) return;
     pthread_mutex_lock(&set->lock);
     for (size_t r = 0; r < set->rule_count; r++) {
@@ -161,11 +163,15 @@ void alerts_step(alert_set *set, size_t model, const alert_values *values, int64
         if (event == ALERT_NOTHING) continue;
         if (event == ALERT_FIRES) set->states[i].fired_at = (int64_t)time(NULL);
         set->unsent[i] = true;
-        keep_states(set);
+        changed[r] = any = true;
+    }
+    pthread_mutex_unlock(&set->lock);
+    if (any) keep_states(set);
+    for (size_t r = 0; r < set->rule_count; r++) {
+        if (!changed[r]) continue;
         say(set, r, model);
         queue_delivery(set, r, model);
     }
-    pthread_mutex_unlock(&set->lock);
 }
 
 /* ---- the command ---- */
@@ -181,15 +187,18 @@ static pid_t start_command(const char *command, const char *json)
     if (write(fd, json, size) == (ssize_t)size && lseek(fd, 0, SEEK_SET) == 0) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
-        sigset_t none;
+        sigset_t none, pipe;
         sigemptyset(&none);
+        sigemptyset(&pipe);
+        sigaddset(&pipe, SIGPIPE); /* ignored by this process; an ignored signal stays ignored in a command */
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_adddup2(&actions, fd, STDIN_FILENO);
         posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
         posix_spawnattr_init(&attributes);
         posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawnattr_setsigdefault(&attributes, &pipe);
         posix_spawnattr_setpgroup(&attributes, 0);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
         char *arguments[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
         if (posix_spawn(&process, "/bin/sh", &actions, &attributes, arguments, environ) != 0) process = 0;
         posix_spawnattr_destroy(&attributes);

@@ -191,22 +191,19 @@ service_job *infer_start(service *s, struct MHD_Connection *connection, served_m
     return job;
 }
 
-int64_t service_expire(service *s, int64_t now_ns)
+void service_expire(service *s, int64_t now_ns)
 {
     for (;;) {
         service_job *late = NULL;
-        int64_t next_ns = INT64_MAX;
         pthread_mutex_lock(&s->lock);
         for (service_job *job = s->jobs; job && !late; job = job->next) {
             if (now_ns == INT64_MAX || (job->deadline_ns && job->deadline_ns <= now_ns)) {
                 late = job;
                 atomic_fetch_add(&late->references, 1);
-            } else if (job->deadline_ns && job->deadline_ns < next_ns) {
-                next_ns = job->deadline_ns;
             }
         }
         pthread_mutex_unlock(&s->lock);
-        if (!late) return next_ns;
+        if (!late) return;
         service_answer answer = {.header_size = SIZE_MAX};
         if (now_ns == INT64_MAX)
             answer_error(&answer, 503, "the service is ending");

@@ -64,6 +64,7 @@ typedef struct service {
     int listener, port;
     char address[SERVICE_ADDRESS]; /* "127.0.0.1:8080", as messages show it */
     int64_t started_ns;
+    double started_at; /* seconds since 1970 */
     atomic_bool draining;
     pthread_mutex_t lock;
     pthread_cond_t change;
@@ -109,8 +110,8 @@ void service_uncount_bytes(service *s, size_t *counted);
  * NULL with an answer (the connection is not suspended). */
 service_job *infer_start(service *s, struct MHD_Connection *connection, served_model *slot, text_buffer *body,
                          size_t *counted, size_t header_size, int64_t timeout_ns, service_answer *answer);
-/* 504 for jobs whose deadline has passed; returns the earliest other deadline, INT64_MAX: none. */
-int64_t service_expire(service *s, int64_t now_ns);
+/* 504 for jobs whose deadline has passed. */
+void service_expire(service *s, int64_t now_ns);
 void service_job_release(service_job *job);
 
 /* ---- http_events.c ---- */

@@ -4,7 +4,6 @@
 
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum { SHOWN_OPERATORS = 100 };
 
@@ -226,8 +225,7 @@ static void metrics_put_process(exposition *x)
         metrics_put_counter(x, "process_cpu_seconds", "Processor time of this process, user and system.",
                             (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6);
-    put_gauge(x, "process_start_time_seconds", "Start of the service, seconds since 1970.",
-              (double)time(NULL) - (double)(prony_now_ns() - x->s->started_ns) * 1e-9);
+    put_gauge(x, "process_start_time_seconds", "Start of the service, seconds since 1970.", x->s->started_at);
     put_family(x, "prony_build_info", "gauge", "Version and instruction set; the value is 1.");
     buffer_text(x->to, "prony_build_info");
     put_label(x, "version", prony_version(), true);

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -54,6 +55,8 @@ class Metrics(ServeTest):
             self.assertGreater(got["process_resident_memory_bytes"], 1e6)
             self.assertGreater(got["process_cpu_seconds_total"], 0)
             self.assertGreater(got['prony_arena_bytes{model="digits"}'], 0)
+            again = samples(self.scrape(service)[1])
+            self.assertEqual(again["process_start_time_seconds"], got["process_start_time_seconds"])
             kind, text = self.scrape(service, "application/openmetrics-text; version=1.0.0, text/plain;q=0.5")
             self.assertEqual(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8")
             self.assertTrue(text.endswith("# EOF\n"))
@@ -199,7 +202,7 @@ class Alerts(ServeTest):
         log = self.path("log")
         rules = self.write("rules", b"# comment\n\nlatency_p50 > 1ms for 1s # slow\n")
         arguments = [self.path("count.onnx"), "-x", 1, "--alert-file", rules, "--alert-state", self.path("state"), "--alert-command",
-                     "cat >> '%s'" % log]
+                     "cat >> '%s'; grep SigIgn /proc/self/status > '%s'" % (log, self.path("signals"))]
         stop = []
         with serving(*arguments) as service:
             def load():
@@ -217,6 +220,8 @@ class Alerts(ServeTest):
             thread.join()
             firing = [json.loads(line) for line in self.read(log).decode().splitlines()]
             self.assertEqual([(a["status"], a["model"], a["rule"]) for a in firing], [("firing", "count", "latency_p50 > 1ms for 1s")])
+            ignored = int(self.read(self.path("signals")).split()[1], 16)
+            self.assertEqual(ignored >> (signal.SIGPIPE - 1) & 1, 0)
             self.assertIn("alert fires: model 'count': latency_p50 > 1ms for 1s", service.said)
             self.assertEqual(samples(service.request("GET", "/metrics")[2].decode())["prony_alerts_firing"], 1)
         with serving(*arguments) as service:  # it fired already
