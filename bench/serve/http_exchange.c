@@ -65,7 +65,7 @@ static void add_headers(struct MHD_Response *response, const service_answer *a)
             "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src "
             "'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
     if (a->status == 429) MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
-    if (a->status == 405) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD, POST");
+    if (a->allow) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, a->allow);
     if (a->header_size == SIZE_MAX) return;
     snprintf(number, sizeof number, "%zu", a->header_size);
     MHD_add_response_header(response, "Inference-Header-Content-Length", number);
@@ -159,7 +159,24 @@ static enum MHD_Result take_body(service *s, exchange *x, const char *data, size
     return x->seen > most_read(s) ? MHD_NO : MHD_YES;
 }
 
-static enum MHD_Result begin(service *s, struct MHD_Connection *connection, void **state)
+/* Answers a request whose body was refused, and counts it for the model that it was for. `last`: more of the body may
+ * follow. */
+static enum MHD_Result send_refusal(service *s, struct MHD_Connection *connection, const char *method, const char *url,
+                                    int status, bool last)
+{
+    service_answer answer = {.header_size = SIZE_MAX};
+    service_route route = service_find_route(s, method, url, &answer);
+    if (route.target == ROUTE_INFER)
+        stats_add_request(route.model->stats, &(stats_request){.status = status}, prony_now_ns());
+    if (status == 413)
+        answer_error(&answer, 413, "the body has more than %zu bytes (--max-body)", body_limit(s));
+    else
+        answer_error(&answer, status, "too many bytes of requests are in progress");
+    return send_answer(s, connection, &answer, last);
+}
+
+static enum MHD_Result begin(service *s, struct MHD_Connection *connection, const char *method, const char *url,
+                             void **state)
 {
     size_t length = size_header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     exchange *x = calloc(1, sizeof *x);
@@ -171,9 +188,7 @@ static enum MHD_Result begin(service *s, struct MHD_Connection *connection, void
     if (length == SIZE_MAX || length <= body_limit(s)) return MHD_YES;
     x->refused = 413;
     if (length <= most_read(s) && !header(connection, MHD_HTTP_HEADER_EXPECT)) return MHD_YES;
-    char message[100];
-    snprintf(message, sizeof message, "the body has more than %zu bytes (--max-body)", body_limit(s));
-    return send_error(s, connection, 413, message, true);
+    return send_refusal(s, connection, method, url, 413, true);
 }
 
 /* ---- the request ---- */
@@ -198,35 +213,32 @@ static enum MHD_Result handle_infer(service *s, struct MHD_Connection *connectio
     return send_answer(s, connection, &answer, false);
 }
 
+static enum MHD_Result handle_metrics(service *s, struct MHD_Connection *connection)
+{
+    service_answer answer = {.status = 200, .header_size = SIZE_MAX};
+    const char *accept = header(connection, MHD_HTTP_HEADER_ACCEPT);
+    bool open = accept && strstr(accept, "application/openmetrics-text");
+    service_metrics(s, &answer.body, open);
+    answer.type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                       : "text/plain; version=0.0.4; charset=utf-8";
+    return send_answer(s, connection, &answer, false);
+}
+
 static enum MHD_Result handle(service *s, struct MHD_Connection *connection, const char *method, const char *url,
                               exchange *x)
 {
     service_answer answer = {.header_size = SIZE_MAX};
-    served_model *slot = NULL;
     mark_client(s, connection, true);
-    if (x->refused) {
-        char message[100];
-        snprintf(message, sizeof message,
-                 x->refused == 413 ? "the body has more than %zu bytes (--max-body)"
-                                   : "too many bytes of requests are in progress",
-                 body_limit(s));
-        return send_error(s, connection, x->refused, message, false);
-    }
-    if (strcmp(url, "/events") == 0 && strcmp(method, "GET") == 0) {
+    if (x->refused) return send_refusal(s, connection, method, url, x->refused, false);
+    service_route route = service_find_route(s, method, url, &answer);
+    if (route.target == ROUTE_INFER) return handle_infer(s, connection, route.model, x);
+    if (route.target == ROUTE_METRICS) return handle_metrics(s, connection);
+    if (route.target == ROUTE_EVENTS) {
         x->events = events_respond(s, connection);
         return x->events ? MHD_YES : send_error(s, connection, 503, "too many streams of events", false);
     }
-    const char *accept = header(connection, MHD_HTTP_HEADER_ACCEPT);
-    if (strcmp(url, "/metrics") == 0 && (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)) {
-        bool open = accept && strstr(accept, "application/openmetrics-text");
-        service_metrics(s, &answer.body, open);
-        answer.status = 200;
-        answer.type = open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                           : "text/plain; version=0.0.4; charset=utf-8";
-        return send_answer(s, connection, &answer, false);
-    }
-    service_route(s, method, url, &answer, &slot);
-    return slot ? handle_infer(s, connection, slot, x) : send_answer(s, connection, &answer, false);
+    if (route.target != ROUTE_UNKNOWN) service_answer_route(s, &route, &answer);
+    return send_answer(s, connection, &answer, false);
 }
 
 enum MHD_Result exchange_handle(void *user, struct MHD_Connection *connection, const char *url, const char *method,
@@ -235,7 +247,7 @@ enum MHD_Result exchange_handle(void *user, struct MHD_Connection *connection, c
     service *s = user;
     exchange *x = *state;
     (void)version;
-    if (!x) return begin(s, connection, state);
+    if (!x) return begin(s, connection, method, url, state);
     if (*data_size) {
         size_t size = *data_size;
         *data_size = 0;

@@ -1,4 +1,4 @@
-/* Paths: the protocol's metadata and health, the live page. Inference itself is http_infer.c's. */
+/* Paths and their methods; the protocol's metadata and health, the live page. Inference itself is http_infer.c's. */
 #include "bench/serve/datatypes.h"
 #include "bench/serve/service.h"
 
@@ -78,6 +78,25 @@ static void answer_models(service *s, service_answer *answer)
 
 /* ---- paths ---- */
 
+enum { GET = 1, HEAD = 2, POST = 4, READ = GET | HEAD };
+
+static const struct {
+    const char *path;
+    route_target target;
+    unsigned methods;
+} fixed_paths[] = {
+    {"/", ROUTE_PAGE, READ},
+    {"/live", ROUTE_LIVE, READ},
+    {"/events", ROUTE_EVENTS, GET},
+    {"/metrics", ROUTE_METRICS, READ},
+    {"/v2", ROUTE_SERVER, READ},
+    {"/v2/", ROUTE_SERVER, READ},
+    {"/v2/health/live", ROUTE_HEALTH_LIVE, READ},
+    {"/v2/health/ready", ROUTE_HEALTH_READY, READ},
+    {"/v2/models", ROUTE_MODELS, READ},
+    {"/v2/models/", ROUTE_MODELS, READ},
+};
+
 /* The next segment of the path; false: the path ends. */
 static bool next_segment(const char **path, const char **segment, size_t *length)
 {
@@ -109,94 +128,112 @@ static bool version_is(served_model *slot, const char *text, size_t length)
     return same;
 }
 
-/* /v2/models/NAME[/versions/V][/ready|/infer]. `path` stands behind "models". */
-static void route_model(service *s, const char *path, bool post, service_answer *answer, served_model **slot)
+static int shown_length(size_t length)
 {
+    return length > 80 ? 80 : (int)length;
+}
+
+/* /NAME[/versions/V][/ready|/infer] behind /v2/models. */
+static service_route route_model(service *s, const char *path, service_answer *answer)
+{
+    const service_route unknown = {.target = ROUTE_UNKNOWN};
     const char *segment = "";
     size_t length = 0;
-    if (!next_segment(&path, &segment, &length)) {
-        if (post)
-            answer_error(answer, 405, "the list of models has GET only");
-        else
-            answer_models(s, answer);
-        return;
-    }
+    next_segment(&path, &segment, &length);
     served_model *model = route_find_model(s, segment, length);
-    int shown = length > 80 ? 80 : (int)length;
     if (!model) {
-        answer_error(answer, 404, "unknown model '%.*s'; GET /v2/models lists the models", shown, segment);
-        return;
+        answer_error(answer, 404, "unknown model '%.*s'; GET /v2/models lists the models", shown_length(length),
+                     segment);
+        return unknown;
     }
     bool more = next_segment(&path, &segment, &length);
     if (more && segment_is(segment, length, "versions")) {
         more = next_segment(&path, &segment, &length);
         if (!more || !version_is(model, segment, length)) {
-            answer_error(answer, 404, "model '%s' has no version '%.*s'", model->name,
-                         more ? (length > 80 ? 80 : (int)length) : 0, segment);
-            return;
+            answer_error(answer, 404, "model '%s' has no version '%.*s'", model->name, more ? shown_length(length) : 0,
+                         segment);
+            return unknown;
         }
         more = next_segment(&path, &segment, &length);
     }
-    bool infer = more && segment_is(segment, length, "infer") && !*path;
-    bool ready = more && segment_is(segment, length, "ready") && !*path;
-    if (more && !infer && !ready) {
-        answer_error(answer, 404, "model '%s' has no '%.*s'; wanted infer or ready", model->name,
-                     length > 80 ? 80 : (int)length, segment);
-    } else if (infer != post) {
-        answer_error(answer, 405, infer ? "infer needs POST" : "this path has GET only");
-    } else if (infer) {
-        *slot = model;
-    } else if (ready) {
-        bool fine = !atomic_load(&s->draining);
-        answer->status = fine ? 200 : 503;
-        buffer_format(&answer->body, "{\"name\":\"%s\",\"ready\":%s}", model->name, fine ? "true" : "false");
-    } else {
-        model_version *v = served_get(model);
-        answer->status = 200;
+    if (!more) return (service_route){ROUTE_MODEL, READ, model};
+    if (segment_is(segment, length, "infer") && !*path) return (service_route){ROUTE_INFER, POST, model};
+    if (segment_is(segment, length, "ready") && !*path) return (service_route){ROUTE_MODEL_READY, READ, model};
+    answer_error(answer, 404, "model '%s' has no '%.*s'; wanted infer or ready", model->name, shown_length(length),
+                 segment);
+    return unknown;
+}
+
+/* The target of a path, whatever the method. */
+static service_route find_route(service *s, const char *url, service_answer *answer)
+{
+    static const char models[] = "/v2/models/";
+    for (size_t i = 0; i < sizeof fixed_paths / sizeof *fixed_paths; i++)
+        if (strcmp(url, fixed_paths[i].path) == 0)
+            return (service_route){fixed_paths[i].target, fixed_paths[i].methods, NULL};
+    if (strncmp(url, models, sizeof models - 1) == 0) return route_model(s, url + sizeof models - 2, answer);
+    bool v2 = strncmp(url, "/v2", 3) == 0 && url[3] == '/';
+    answer_error(answer, 404,
+                 v2 ? "unknown path; wanted /v2, /v2/health/live, /v2/health/ready or /v2/models/NAME"
+                    : "unknown path; wanted /, /metrics, /live, /events or /v2");
+    return (service_route){.target = ROUTE_UNKNOWN};
+}
+
+static unsigned method_bit(const char *method)
+{
+    return strcmp(method, "GET") == 0    ? GET
+           : strcmp(method, "HEAD") == 0 ? HEAD
+           : strcmp(method, "POST") == 0 ? POST
+                                         : 0;
+}
+
+service_route service_find_route(service *s, const char *method, const char *url, service_answer *answer)
+{
+    service_route route = find_route(s, url, answer);
+    if (route.target == ROUTE_UNKNOWN || route.methods & method_bit(method)) return route;
+    const char *allow = route.methods == READ ? "GET, HEAD" : route.methods == GET ? "GET" : "POST";
+    answer_error(answer, 405, "method %.20s is not supported; this path has %s", method, allow);
+    answer->allow = allow;
+    return (service_route){.target = ROUTE_UNKNOWN};
+}
+
+void service_answer_route(service *s, const service_route *route, service_answer *answer)
+{
+    model_version *v;
+    bool ready = !atomic_load(&s->draining);
+    answer->status = 200;
+    switch (route->target) {
+    case ROUTE_SERVER:
+        answer_server(answer);
+        break;
+    case ROUTE_HEALTH_LIVE:
+    case ROUTE_HEALTH_READY:
+        answer_health(s, answer, route->target == ROUTE_HEALTH_LIVE);
+        break;
+    case ROUTE_MODELS:
+        answer_models(s, answer);
+        break;
+    case ROUTE_MODEL:
+        v = served_get(route->model);
         put_model(&answer->body, v);
         served_put(v);
-    }
-}
-
-static void route_v2(service *s, const char *path, bool post, service_answer *answer, served_model **slot)
-{
-    const char *segment;
-    size_t length;
-    if (!next_segment(&path, &segment, &length)) {
-        if (post)
-            answer_error(answer, 405, "this path has GET only");
-        else
-            answer_server(answer);
-    } else if (segment_is(segment, length, "models")) {
-        route_model(s, path, post, answer, slot);
-    } else if (segment_is(segment, length, "health") && (strcmp(path, "/live") == 0 || strcmp(path, "/ready") == 0)) {
-        if (post)
-            answer_error(answer, 405, "this path has GET only");
-        else
-            answer_health(s, answer, strcmp(path, "/live") == 0);
-    } else {
-        answer_error(answer, 404, "unknown path; wanted v2, v2/health/live, v2/health/ready or v2/models/NAME");
-    }
-}
-
-void service_route(service *s, const char *method, const char *url, service_answer *answer, served_model **slot)
-{
-    bool post = strcmp(method, "POST") == 0, get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
-    if (!post && !get) {
-        answer_error(answer, 405, "method %.20s is not supported", method);
-    } else if (strncmp(url, "/v2", 3) == 0 && (url[3] == '/' || !url[3])) {
-        route_v2(s, url + 3, post, answer, slot);
-    } else if (post) {
-        answer_error(answer, strcmp(url, "/") == 0 ? 405 : 404, "unknown path for POST; wanted v2/models/NAME/infer");
-    } else if (strcmp(url, "/") == 0) {
-        answer->status = 200;
+        break;
+    case ROUTE_MODEL_READY:
+        answer->status = ready ? 200 : 503;
+        buffer_format(&answer->body, "{\"name\":\"%s\",\"ready\":%s}", route->model->name, ready ? "true" : "false");
+        break;
+    case ROUTE_LIVE:
+        service_live(s, &answer->body);
+        break;
+    case ROUTE_PAGE:
         answer->type = "text/html; charset=utf-8";
         answer->page = true;
         service_page(&answer->body);
-    } else if (strcmp(url, "/live") == 0) {
-        answer->status = 200;
-        service_live(s, &answer->body);
-    } else {
-        answer_error(answer, 404, "unknown path; wanted /, /metrics, /live, /events or /v2");
+        break;
+    case ROUTE_UNKNOWN: /* the exchange answers these itself */
+    case ROUTE_INFER:
+    case ROUTE_METRICS:
+    case ROUTE_EVENTS:
+        break;
     }
 }

@@ -62,6 +62,21 @@ void service_sweep(service *s, int64_t now_ns)
 
 /* ---- the socket ---- */
 
+/* -1: errno says why. */
+static int listen_at(const struct addrinfo *address)
+{
+    int on = 1, fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol);
+    if (fd < 0) return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int code = errno;
+    close(fd);
+    errno = code;
+    return -1;
+}
+
+/* Listens at the first address of --host that can be bound: a name may have one of a family that is switched off. */
 static int open_listener(service *s)
 {
     struct addrinfo hints = {
@@ -70,23 +85,18 @@ static int open_listener(service *s)
     const char *host = s->o->serve.host ? s->o->serve.host : "127.0.0.1";
     char port[16];
     snprintf(port, sizeof port, "%lld", (long long)s->o->serve.port);
-    int code = getaddrinfo(host, port, &hints, &found);
+    int code = getaddrinfo(host, port, &hints, &found), fd = -1;
     if (code != 0) return fail(s->o, "--host %s: %s", host, gai_strerror(code));
-    int on = 1, fd = socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, found->ai_protocol);
-    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
-              bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
+    for (const struct addrinfo *address = found; address && fd < 0; address = address->ai_next) fd = listen_at(address);
     code = errno;
+    freeaddrinfo(found);
+    if (fd < 0) return fail(s->o, "cannot listen on %s port %s: %s", host, port, strerror(code));
     struct sockaddr_storage bound;
     socklen_t size = sizeof bound;
     char name[NI_MAXHOST] = "", number[NI_MAXSERV] = "";
-    if (ok && getsockname(fd, (struct sockaddr *)&bound, &size) == 0)
+    if (getsockname(fd, (struct sockaddr *)&bound, &size) == 0)
         getnameinfo((struct sockaddr *)&bound, size, name, sizeof name, number, sizeof number,
                     NI_NUMERICHOST | NI_NUMERICSERV);
-    freeaddrinfo(found);
-    if (!ok) {
-        if (fd >= 0) close(fd);
-        return fail(s->o, "cannot listen on %s port %s: %s", host, port, strerror(code));
-    }
     s->listener = fd;
     s->port = atoi(number);
     snprintf(s->address, sizeof s->address, strchr(name, ':') ? "[%.100s]:%d" : "%.100s:%d", name, s->port);

@@ -22,6 +22,7 @@ typedef struct service_answer {
     text_buffer body;
     size_t header_size; /* of JSON in front of binary tensors; SIZE_MAX: no such tensors */
     bool page;          /* HTML: gets a policy for its scripts */
+    const char *allow;  /* of a 405: the path's methods; NULL otherwise */
 } service_answer;
 
 /* A connection: kept to end those whose requests do not arrive in time. Under the service's lock. */
@@ -95,8 +96,32 @@ void service_sweep(service *s, int64_t now_ns);
 
 /* ---- http_routes.c ---- */
 
-/* `head`: the path and method are known; *slot is the model of an inference, NULL: the answer is complete. */
-void service_route(service *s, const char *method, const char *url, service_answer *answer, served_model **slot);
+typedef enum route_target {
+    ROUTE_UNKNOWN,
+    ROUTE_PAGE,
+    ROUTE_LIVE,
+    ROUTE_EVENTS,
+    ROUTE_METRICS,
+    ROUTE_SERVER,
+    ROUTE_HEALTH_LIVE,
+    ROUTE_HEALTH_READY,
+    ROUTE_MODELS,
+    ROUTE_MODEL,
+    ROUTE_MODEL_READY,
+    ROUTE_INFER
+} route_target;
+
+/* The target of a request's path. */
+typedef struct service_route {
+    route_target target;
+    unsigned methods;    /* bits that http_routes.c defines */
+    served_model *model; /* NULL: the path names none */
+} service_route;
+
+/* ROUTE_UNKNOWN: `answer` is 404, or 405 with the path's methods. */
+service_route service_find_route(service *s, const char *method, const char *url, service_answer *answer);
+/* Answers all targets but inference, metrics and events. */
+void service_answer_route(service *s, const service_route *route, service_answer *answer);
 /* "error": the message; status by the protocol. */
 void answer_error(service_answer *answer, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

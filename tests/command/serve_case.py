@@ -19,8 +19,8 @@ from command_case import CommandTest
 class Service:
     """A running `prony serve`. `said` collects its stderr."""
 
-    def __init__(self, *arguments):
-        env = dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name)
+    def __init__(self, *arguments, environment=None):
+        env = dict(os.environ, XDG_CACHE_HOME=command_case.CACHE.name, **environment or {})
         for sanitizer in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"):
             env[sanitizer] = env.get(sanitizer, "") + ":exitcode=99"
         self.process = subprocess.Popen([command_case.PRONY, "serve", *map(str, arguments), "--port", "0"], env=env,
@@ -81,8 +81,8 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(*arguments, wanted=0):
-    service = Service(*arguments)
+def serving(*arguments, wanted=0, environment=None):
+    service = Service(*arguments, environment=environment)
     try:
         yield service
         status = service.stop()

@@ -61,10 +61,20 @@ class Protocol(ServeTest):
                                 ("/v2/models/digits/metadata", "no 'metadata'"), ("/v2/health", "unknown path"),
                                 ("/v2/models/digits/infer/x", "wanted")):
                 self.assertIn(words, service.get(path, wanted=404)["error"])
-            self.assertIn("POST", service.get("/v2/models/digits/infer", wanted=405)["error"])
-            self.assertEqual(service.request("DELETE", "/v2")[0], 405)
-            self.assertEqual(service.request("POST", "/v2/health/live", b"{}")[0], 405)
             self.assertEqual(service.request("HEAD", "/v2")[2], b"")
+
+    def test_a_wrong_method_learns_the_paths_methods(self):
+        with serving(self.digits) as service:
+            for method, path, allow in (("GET", "/v2/models/digits/infer", "POST"), ("DELETE", "/v2", "GET, HEAD"), ("POST", "/v2", "GET, HEAD"),
+                                        ("POST", "/v2/health/live", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"), ("POST", "/", "GET, HEAD"),
+                                        ("PUT", "/live", "GET, HEAD"), ("POST", "/events", "GET"), ("POST", "/v2/models/", "GET, HEAD"),
+                                        ("POST", "/v2/models/digits", "GET, HEAD"), ("POST", "/v2/models/digits/versions/1/ready", "GET, HEAD")):
+                status, headers, body = service.request(method, path, b"{}" if method == "POST" else None)
+                self.assertEqual((status, headers.get("Allow")), (405, allow), path)
+                self.assertIn("method " + method, json.loads(body)["error"])
+            for method, path in (("POST", "/metric"), ("DELETE", "/v2/models/none"), ("POST", "/v2/models/digits/infer/")):
+                status, headers, _ = service.request(method, path, b"{}" if method == "POST" else None)
+                self.assertEqual((status, headers.get("Allow")), (404, None), path)
 
     def test_an_inference_gives_the_outputs_of_run(self):
         self.write("image.npy", ob.npy("<f4", [1, 1, 8, 8], pack(self.pixels(), "f")))
@@ -210,6 +220,11 @@ class Protocol(ServeTest):
             code, _, error = run("serve", *arguments)
             self.assertEqual(code, FAILED, error)
             self.assertIn(words, error)
+        # the first address of this name cannot be bound
+        fake = {"LD_PRELOAD": os.path.join(os.path.dirname(command_case.PRONY), "tests", "libfake_addresses.so"),
+                "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        with serving(self.digits, "--host", "two.test", environment=fake) as service:
+            self.assertEqual(service.get("/v2/health/live"), {"live": True})
         with serving(self.digits) as service:
             code, _, error = run("serve", self.digits, "--port", service.port)
             self.assertEqual(code, FAILED)

@@ -50,6 +50,8 @@ class Hostile(ServeTest):
                 self.assertEqual(service.infer("digits", data)[0], 400)
             self.refused(service.infer("digits", b" " * (1 << 20) + b" "), 413, "1048576 bytes", "--max-body")
             self.refused(service.infer("digits", (b"12345678" for _ in range(200000))), 413)
+            text = service.request("GET", "/metrics")[2].decode()
+            self.assertIn('prony_requests_total{model="digits",status="413"} 2', text)
             self.assertEqual(service.infer("digits", iter([body[:10], body[10:]]))[0], 200)  # chunked, of fitting size
             for length in ("99999999999", "99999999999999999999999", "-1", "0x10", "1 1"):
                 got = self.exchange(service, b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\nabc" % (INFER.encode(),
