@@ -100,7 +100,7 @@ PRONY_API uint64_t prony_memory_available(void);
 
 /* Ends the worker threads that runs of the calling thread started, waits for them, and frees their memory. A thread's
  * workers end with the thread; only those of the main thread outlive it, which memory checkers report. A program may
- * call it at the end of main. Later runs start new workers. Not for use while a run of this thread is under way. */
+ * call it at the end of main. Later runs start new workers. Not for use while a run of this thread is in progress. */
 PRONY_API void prony_threads_shut_down(void);
 
 /* Rows that a function hands over are one block, strings included unless it says that they are borrowed. NULL is
@@ -393,7 +393,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_input_shape(prony_session *s
 PRONY_API PRONY_MUST_USE prony_status prony_session_prepare(prony_session *session, prony_error *error);
 /* Runs the model once on the bound inputs; inputs that are neither set nor optional are PRONY_INVALID_ARGUMENT.
  * The first run with new input shapes binds and plans as prony_session_prepare does. After a failure no output can
- * be read. PRONY_BUSY: another call of this session is under way; PRONY_CANCELLED: prony_session_cancel was
+ * be read. PRONY_BUSY: another call of this session is in progress; PRONY_CANCELLED: prony_session_cancel was
  * called; PRONY_LIMIT: a memory or loop limit was reached. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, prony_error *error);
 /* Cancels the session's present call, or else the next one, from any thread or a signal handler. The call (set_input,
@@ -401,7 +401,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_run(prony_session *session, 
  * Binding, planning, packing and operators all stop. No output can be read then; the session stays usable. A custom
  * operator runs to its end, unless it checks prony_cancelled. */
 PRONY_API void prony_session_cancel(prony_session *session);
-/* Withdraws a pending cancellation. PRONY_BUSY: a call is under way. */
+/* Withdraws a pending cancellation. PRONY_BUSY: a call is in progress. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_uncancel(prony_session *session, prony_error *error);
 /* Borrowed until the next run or release. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_output(const prony_session *session, size_t index,

@@ -146,7 +146,7 @@ typedef struct prony_sample_row {
     int64_t time_ns; /* in the sampled run */
 } prony_sample_row;
 
-/* One run in N, stamped. Borrowed: valid during the callback. */
+/* One run in N, whose operators were timed. Borrowed: valid during the callback. */
 typedef struct prony_sample {
     uint64_t run;             /* number of the run since the monitor was set, from 1 */
     int64_t latency_ns;       /* of this run */
@@ -167,7 +167,7 @@ typedef struct prony_alert {
 
 typedef struct prony_monitor_options {
     size_t struct_size;
-    uint64_t every;                                         /* one run in `every` is stamped; at least 1 */
+    uint64_t every;                                         /* one run in `every` is profiled; at least 1 */
     void (*sample)(void *user, const prony_sample *sample); /* may be NULL */
     int64_t latency_above_ns;                               /* asked of every run; 0: no alert */
     uint64_t memory_above_bytes;                            /* of the process, asked of sampled runs; 0: no alert */
@@ -176,8 +176,8 @@ typedef struct prony_monitor_options {
 } prony_monitor_options;
 #define PRONY_MONITOR_OPTIONS_INIT PRONY_INIT_WITH(prony_monitor_options, every, 1000)
 
-/* From now on prony_session_run takes two clock readings, and one run in `every` also stamps its operators, whatever
- * `no_profile` says; other runs are not stamped. Callbacks are called by the running thread and may not use the session
+/* From now on prony_session_run takes two clock readings, and one run in `every` also times its operators, whatever
+ * `no_profile` says; other runs do not. Callbacks are called by the running thread and may not use the session
  * but for its outputs. NULL ends it. Not for use together with prony_session_profile (PRONY_INVALID_ARGUMENT). */
 PRONY_API PRONY_MUST_USE prony_status prony_session_monitor(prony_session *session,
                                                             const prony_monitor_options *options, prony_error *error);

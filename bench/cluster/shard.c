@@ -515,7 +515,7 @@ static void say_interrupted(void *user)
          s->hellos && s->hellos[gone].known ? ")" : "");
 }
 
-/* Rank 0 says once why the run ended, and tells the others. Tensors may be under way then: no rank waits for them. */
+/* Rank 0 says once why the run ended, and tells the others. Tensors may be in transit then: no rank waits for them. */
 static int end_all(sharded *s, int code, bool *together)
 {
     message m = {0};

@@ -97,7 +97,7 @@ static void issue(load *l, query *q)
     }
 }
 
-/* Waits until at most `most` queries are under way. After an interruption the batcher drops the requests that wait, so
+/* Waits until at most `most` queries are in progress. After an interruption the batcher drops the requests that wait, so
  * that at most the requests in its sessions are still served. */
 static void wait_until_under_way(load *l, size_t most)
 {

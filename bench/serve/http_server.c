@@ -131,7 +131,7 @@ int service_listen(service *s)
     return fail(s->o, "cannot start the HTTP server: %s", strerror(errno));
 }
 
-/* Waits until no request is under way, at most until `end_ns`. */
+/* Waits until no request is in progress, at most until `end_ns`. */
 static void await_exchanges(service *s, int64_t end_ns)
 {
     for (bool busy = true; busy && prony_now_ns() < end_ns;) {

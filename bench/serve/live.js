@@ -119,8 +119,8 @@
     make('span', {}, make('i', {style: `width:${(100 * share).toFixed(2)}%`})), make('span', {class: 'figure'}, figure));
   const drawOperators = model => {
     const rows = model.operators, most = Math.max(...rows.map(o => o.share), 1e-9);
-    byId('operators-note').textContent = model.stamped_runs
-      ? `Averages over stamped runs, ${model.stamped_runs} so far.` : 'No run was stamped yet (--profile-every).';
+    byId('operators-note').textContent = model.profiled_runs
+      ? `Averages over profiled runs, ${model.profiled_runs} so far.` : 'No run was profiled yet (--profile-every).';
     byId('operators').replaceChildren(...rows.map(o => row(o.name, `${o.op}, kernel ${o.kernel}`, o.share / most,
       `${(100 * o.share).toFixed(1)} %, ${timeText(o.time_ns)}`)));
   };

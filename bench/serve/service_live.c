@@ -56,7 +56,7 @@ static void live_put_sizes(text_buffer *to, service_stats *stats)
     pthread_mutex_unlock(&stats->lock);
     buffer_text(to, ",\"sizes\":[");
     for (int i = 0; i <= STATS_SIZES; i++) buffer_format(to, "%s%llu", i ? "," : "", (unsigned long long)sizes[i]);
-    buffer_format(to, "],\"stamped_runs\":%llu,\"arena_bytes\":%llu,\"reloads\":%llu", (unsigned long long)sampled,
+    buffer_format(to, "],\"profiled_runs\":%llu,\"arena_bytes\":%llu,\"reloads\":%llu", (unsigned long long)sampled,
                   (unsigned long long)arena, (unsigned long long)reloads);
 }
 

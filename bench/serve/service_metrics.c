@@ -166,7 +166,7 @@ static void metrics_put_operators(exposition *x)
 {
     put_family(
         x, "prony_operator_time_share", "gauge",
-        "Share of a run's operator time, a moving average over stamped runs (--profile-every); the 100 largest.");
+        "Share of a run's operator time, a moving average over profiled runs (--profile-every); the 100 largest.");
     for (size_t m = 0; m < x->s->model_count; m++) {
         stats_operator rows[SHOWN_OPERATORS];
         size_t count = stats_top_operators(x->s->models[m].stats, rows, SHOWN_OPERATORS);
@@ -210,7 +210,7 @@ static void put_service(exposition *x)
     }
     put_gauge(x, "prony_connections", "Open connections.", (double)clients);
     put_gauge(x, "prony_requests_in_progress", "Inference requests without an answer.", (double)jobs);
-    put_gauge(x, "prony_request_body_bytes", "Bytes of bodies of requests under way.", (double)bodies);
+    put_gauge(x, "prony_request_body_bytes", "Bytes of bodies and parsed tensors of requests in progress.", (double)bodies);
     put_gauge(x, "prony_heap_bytes", "Heap that models and sessions hold.", (double)prony_memory_in_use());
     if (other >= 0)
         put_gauge(x, "prony_machine_other_cpus", "Processors that other processes used in the last second.", other);
@@ -249,10 +249,10 @@ void service_metrics(service *s, text_buffer *to, bool openmetrics)
     put_by_model(&x, "prony_model_reloads", "counter", "Replaced model files that are served.", reloads_of);
     put_by_model(&x, "prony_model_reload_failures", "counter", "Replaced model files that cannot be served.",
                  failures_of);
-    put_by_model(&x, "prony_stamped_runs", "counter", "Runs whose operators were timed.", sampled_of);
-    put_by_model(&x, "prony_stamping_share", "gauge", "Cost of timing operators over the time of all runs.",
+    put_by_model(&x, "prony_profiled_runs", "counter", "Runs whose operators were timed.", sampled_of);
+    put_by_model(&x, "prony_profiling_share", "gauge", "Cost of timing operators over the time of all runs.",
                  overhead_of);
-    put_by_model(&x, "prony_arena_bytes", "gauge", "Planned buffers of a session, in the last stamped run.", arena_of);
+    put_by_model(&x, "prony_arena_bytes", "gauge", "Planned buffers of a session, in the last profiled run.", arena_of);
     metrics_put_operators(&x);
     put_versions(&x);
     put_service(&x);

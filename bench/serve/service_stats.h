@@ -33,7 +33,7 @@ typedef struct stats_second {
     uint32_t latency[STATS_FINE], queue[STATS_FINE];
 } stats_second;
 
-/* An operator's share of the run's time: a moving average over stamped runs. */
+/* An operator's share of the run's time: a moving average over profiled runs. */
 typedef struct stats_operator {
     char name[STATS_NAME], op[32], kernel[48];
     double share, time_ns;

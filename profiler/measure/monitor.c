@@ -1,4 +1,4 @@
-/* prony_session_monitor: watches a serving session. Plain runs cost two clock readings; one run in N is stamped and
+/* prony_session_monitor: watches a serving session. Plain runs cost two clock readings; one run in N is profiled and
  * reported. Plain runs write only to fields of fixed size. Rows and events of sampled runs grow with the plan; a sample
  * without memory is skipped and the run succeeds. Invariant: cost_ns covers everything that watching adds to the runs,
  * except callbacks. */

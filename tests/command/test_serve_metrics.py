@@ -47,7 +47,7 @@ class Metrics(ServeTest):
                                 ('prony_request_duration_seconds_count{model="digits"}', 40),
                                 ('prony_request_duration_seconds_bucket{model="digits",le="+Inf"}', 40),
                                 ('prony_batch_size_count{model="digits"}', 40), ('prony_batch_size_bucket{model="digits",le="1.0"}', 40),
-                                ('prony_samples_total{model="digits"}', 40), ('prony_stamped_runs_total{model="digits"}', 8),
+                                ('prony_samples_total{model="digits"}', 40), ('prony_profiled_runs_total{model="digits"}', 8),
                                 ('prony_http_responses_total{status="404"}', 1), ('prony_model_info{model="digits",version="1"}', 1)):
                 self.assertEqual(got[name], value, name)
             shares = [value for name, value in got.items() if name.startswith("prony_operator_time_share")]

@@ -1,4 +1,4 @@
-/* Monitoring a session that serves: stamped runs, the contents of samples and alerts, and the cost. */
+/* Monitoring a session that serves: profiled runs, the contents of samples and alerts, and the cost. */
 #include "failure_trace.h"
 #include "engine/session/session.h"
 #include "prony_serve.h"
