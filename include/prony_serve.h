@@ -57,6 +57,7 @@ typedef struct prony_batch_result {
     int64_t batch; /* requests in the run that served it */
     int64_t submitted_ns, started_ns,
         finished_ns; /* started_ns: start of the run; minus submitted_ns: time in the queue */
+    int64_t index;   /* of this request in its run, from 0; `done` is called in this order. 0: also without a run */
 } prony_batch_result;
 
 /* Called once for every accepted request, by a thread of the batcher or of prony_batcher_close, or by a submission that

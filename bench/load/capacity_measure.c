@@ -28,12 +28,12 @@ typedef struct measurement {
 
 /* A cell whose runs do not get its size would never end: it fails when its time is up. The first runs after the queue
  * was filled may be smaller: each session takes one of them or two. */
-static void count_others(measurement *m, const prony_batch_result *r, int64_t last_started_ns)
+static void count_others(measurement *m, const prony_batch_result *r)
 {
     const capacity_cell *cell = m->cell;
     if (r->batch == cell->batch)
         m->others = 0;
-    else if (m->filled && r->started_ns != last_started_ns)
+    else if (m->filled && r->index == 0)
         m->others++;
     if (m->others <= (size_t)(2 * cell->sessions + FEWEST_RUNS) || cell->count >= FEWEST_RUNS || *m->failure ||
         prony_now_ns() < m->end_ns)
@@ -46,21 +46,17 @@ static void count_others(measurement *m, const prony_batch_result *r, int64_t la
 /* A request ended: the time of its run counts once, and another request takes its place until the time is up. */
 static void request_done(void *user, const prony_batch_result *r)
 {
-    static _Thread_local int64_t last_started_ns;
     measurement *m = user;
     capacity_cell *cell = m->cell;
     prony_error error = {0};
     pthread_mutex_lock(&m->lock);
-    bool first = r->status == PRONY_OK && r->started_ns != last_started_ns && r->batch == cell->batch;
-    int64_t before = last_started_ns;
-    last_started_ns = r->started_ns;
-    if (first) {
+    if (r->status == PRONY_OK && r->index == 0 && r->batch == cell->batch) {
         m->runs++;
         if (m->runs > (size_t)cell->sessions) /* the first runs of all sessions are warm-up */
             cell->samples_ns[cell->count++ % CAPACITY_SAMPLES] = r->finished_ns - r->started_ns;
     }
     if (r->status != PRONY_OK && !*m->failure) snprintf(m->failure, sizeof m->failure, "%s", r->message);
-    count_others(m, r, before);
+    count_others(m, r);
     bool more = !*m->failure && !interrupted() && (cell->count < FEWEST_RUNS || prony_now_ns() < m->end_ns);
     pthread_mutex_unlock(&m->lock);
     if (more && prony_batcher_submit(m->batcher, m->c->inputs, m->c->input_count, request_done, m, &error) == PRONY_OK)

@@ -79,9 +79,9 @@ typedef struct load {
     int background_threads;
     pthread_mutex_t lock;
     pthread_cond_t change;
-    size_t under_way;  /* queries */
-    size_t over;       /* of the phase: later than bound_ns, or failed */
-    char failure[256]; /* of the first request that failed */
+    size_t in_progress; /* queries */
+    size_t over;        /* of the phase: later than bound_ns, or failed */
+    char failure[256];  /* of the first request that failed */
 } load;
 
 /* The plan of a phase: at least `seconds` and `least` queries, but at most `most` queries (0: no limit) and `longest`
@@ -99,6 +99,8 @@ typedef struct load_plan {
 int load_issue(load *l, const load_plan *plan, load_result *out);
 void load_result_free(load_result *result);
 
+/* For qsort: ascending times. */
+int load_figures_compare_times(const void *left, const void *right);
 /* Computes the statistics of `out`, whose scenario and rate are set, from `queries`. */
 int load_figures(const load *l, const query *queries, size_t count, load_result *out);
 
@@ -128,7 +130,5 @@ typedef struct busy {
 /* Called before sessions exist: no thread may hold a lock at the fork, because the child does not inherit threads. */
 int busy_start(busy *b, const options *o);
 void busy_stop(busy *b);
-/* Ascending int64_t, for qsort. */
-int load_figures_compare_times(const void *left, const void *right);
 
 #endif

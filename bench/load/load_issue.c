@@ -63,7 +63,7 @@ static void end_request(query *q, prony_status status, const char *message, int6
         q->batch = batch > 0 ? batch : 1;
     }
     if (--q->left > 0) return;
-    l->under_way--;
+    l->in_progress--;
     if (q->failed || (l->bound_ns && q->finished_ns - q->scheduled_ns > l->bound_ns)) l->over++;
     pthread_cond_signal(&l->change);
 }
@@ -82,7 +82,7 @@ static void issue(load *l, query *q)
 {
     prony_error error = {0};
     pthread_mutex_lock(&l->lock);
-    l->under_way++;
+    l->in_progress++;
     pthread_mutex_unlock(&l->lock);
     q->issued_ns = prony_now_ns();
     if (!q->scheduled_ns) q->scheduled_ns = q->issued_ns;
@@ -99,11 +99,11 @@ static void issue(load *l, query *q)
 
 /* Waits until at most `most` queries are in progress. After an interruption the batcher drops the requests that wait, so
  * that at most the requests in its sessions are still served. */
-static void wait_until_under_way(load *l, size_t most)
+static void await_queries(load *l, size_t most)
 {
     bool dropped = false;
     pthread_mutex_lock(&l->lock);
-    while (l->under_way > most) {
+    while (l->in_progress > most) {
         struct timespec until;
         if (l->batcher && !dropped && interrupted()) {
             dropped = true;
@@ -194,7 +194,7 @@ static bool run_queries(load *l, const load_plan *plan, query_list *list, load_r
             due += (int64_t)(next_gap(&random) / plan->rate * 1e9);
             if (!wait_until(due)) break;
         } else {
-            wait_until_under_way(l, depth - 1);
+            await_queries(l, depth - 1);
         }
         query *q = add_query(l, list);
         if (!q) return false;
@@ -219,12 +219,12 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
 {
     query_list list = {0};
     *out = (load_result){.scenario = l->scenario, .rate = plan->rate};
-    l->under_way = l->over = 0;
+    l->in_progress = l->over = 0;
     l->failure[0] = '\0';
     int code = l->ranks && plan->shared ? l->ranks->begin(l->ranks->user) : EXIT_DONE;
     if (code != EXIT_DONE) return code;
     bool room = run_queries(l, plan, &list, out);
-    wait_until_under_way(l, 0);
+    await_queries(l, 0);
     query *all = load_issue_flatten(&list);
     if (!room || !all) {
         free(all);

@@ -14,7 +14,6 @@ typedef struct exchange {
     uint64_t seen;  /* bytes of the body that arrived */
     int refused;    /* status: the body is not kept; 0: it is */
     service_job *job;
-    bool events;
 } exchange;
 
 static service_client *client_of(struct MHD_Connection *connection)
@@ -234,8 +233,8 @@ static enum MHD_Result handle(service *s, struct MHD_Connection *connection, con
     if (route.target == ROUTE_INFER) return handle_infer(s, connection, route.model, x);
     if (route.target == ROUTE_METRICS) return handle_metrics(s, connection);
     if (route.target == ROUTE_EVENTS) {
-        x->events = events_respond(s, connection);
-        return x->events ? MHD_YES : send_error(s, connection, 503, "too many streams of events", false);
+        bool streams = events_respond(s, connection);
+        return streams ? MHD_YES : send_error(s, connection, 503, "too many streams of events", false);
     }
     if (route.target != ROUTE_UNKNOWN) service_answer_route(s, &route, &answer);
     return send_answer(s, connection, &answer, false);

@@ -93,22 +93,14 @@ static int status_of(prony_status status)
     }
 }
 
-/* Requests of one run have one time of its start; the batcher's thread calls `done` for one after another. */
-static void count_run(const service_job *job, const prony_batch_result *r)
-{
-    static _Thread_local int64_t last_started_ns;
-    if (r->status != PRONY_OK || r->started_ns == last_started_ns) return;
-    last_started_ns = r->started_ns;
-    stats_add_run(job->version->slot->stats, r->batch, r->finished_ns - r->started_ns, r->finished_ns);
-}
-
 /* A thread of the batcher: the outputs are valid during this call alone. */
 static void job_done(void *user, const prony_batch_result *r)
 {
     service_job *job = user;
     service_answer answer = {.status = 200, .header_size = SIZE_MAX};
     bool expired = job->deadline_ns && r->status == PRONY_CANCELLED && prony_now_ns() >= job->deadline_ns;
-    count_run(job, r);
+    if (r->status == PRONY_OK && r->index == 0) /* the first request of a run counts the run */
+        stats_add_run(job->version->slot->stats, r->batch, r->finished_ns - r->started_ns, r->finished_ns);
     if (r->status == PRONY_OK) {
         if (!infer_respond(&answer.body, &job->version->signature, &job->request, job->version->text, r->outputs,
                            &answer.header_size)) {

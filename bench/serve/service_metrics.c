@@ -210,7 +210,8 @@ static void put_service(exposition *x)
     }
     put_gauge(x, "prony_connections", "Open connections.", (double)clients);
     put_gauge(x, "prony_requests_in_progress", "Inference requests without an answer.", (double)jobs);
-    put_gauge(x, "prony_request_body_bytes", "Bytes of bodies and parsed tensors of requests in progress.", (double)bodies);
+    put_gauge(x, "prony_request_body_bytes", "Bytes of bodies and parsed tensors of requests in progress.",
+              (double)bodies);
     put_gauge(x, "prony_heap_bytes", "Heap that models and sessions hold.", (double)prony_memory_in_use());
     if (other >= 0)
         put_gauge(x, "prony_machine_other_cpus", "Processors that other processes used in the last second.", other);

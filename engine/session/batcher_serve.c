@@ -147,6 +147,7 @@ static void batcher_serve_finish(prn_server *server, prn_request *requests, int6
         own.outputs = own.status == PRONY_OK ? server->outputs : NULL;
         own.output_count = own.status == PRONY_OK ? server->output_count : 0;
         own.submitted_ns = requests->submitted_ns;
+        own.index = row;
         requests->done(requests->user, &own);
         prn_free(requests);
         requests = next;

@@ -155,7 +155,7 @@ typedef struct record {
     pthread_mutex_t lock;
     pthread_cond_t change;
     int done, failed, cancelled;
-    int64_t batches[64];
+    int64_t batches[64], indices[64];
     float first[64]; /* of the first output */
     prony_status status[64];
     bool times_hold;
@@ -174,6 +174,7 @@ static void note(void *user, const prony_batch_result *r)
     record *to = t->to;
     pthread_mutex_lock(&to->lock);
     to->batches[t->number] = r->batch;
+    to->indices[t->number] = r->index;
     to->status[t->number] = r->status;
     to->failed += r->status != PRONY_OK;
     to->cancelled += r->status == PRONY_CANCELLED;
@@ -248,6 +249,7 @@ static void fill_a_window_of(int64_t max_wait_ns)
     assert_true(r.times_hold);
     for (int i = 0; i < 7; i++) {
         assert_int_equal(r.batches[i], i < 4 ? 4 : i < 6 ? 2 : 1);
+        assert_int_equal(r.indices[i], i < 4 ? i : i < 6 ? i - 4 : 0);
         assert_true(r.first[i] == (float)(10 * t[i].index));
     }
     prony_model_release(model);
@@ -276,6 +278,7 @@ static void an_error_meets_its_own_request_alone(void **state)
         SCENARIO(i);
         assert_int_equal(r.status[i], i == 2 ? PRONY_OUT_OF_RANGE : PRONY_OK);
         assert_int_equal(r.batches[i], 1);
+        assert_int_equal(r.indices[i], 0);
         if (i != 2) assert_true(r.first[i] == (float)(10 * i));
     }
     prony_value value = {.dtype = PRONY_INT64, .shape = {1, {1}}, .data = &(int64_t){-7}}, *output;
