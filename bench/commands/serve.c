@@ -137,19 +137,15 @@ static void update_process(service *s, process_times *before)
 
 /* ---- the main thread ---- */
 
-/* A file that is there whole or not at all: collectors read it at any time. */
+/* Collectors read the file at any time. */
 static void serve_write_metrics(service *s)
 {
     const char *path = s->o->serve.metrics_file;
-    char temporary[4096];
     static bool said;
-    if (!path || snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary) return;
+    if (!path) return;
     text_buffer text = {0};
     service_metrics(s, &text, false);
-    FILE *file = fopen(temporary, "we");
-    bool ok = file && fwrite(text.data, 1, text.size, file) == text.size;
-    if (file) ok = fclose(file) == 0 && ok;
-    ok = ok && !text.failed && rename(temporary, path) == 0;
+    bool ok = buffer_save(&text, path, false);
     if (!ok && !said) fail(s->o, "--metrics-file '%s': cannot write: %s", path, strerror(errno));
     said = !ok;
     buffer_free(&text);

@@ -52,22 +52,19 @@ static size_t alert_index(const alert_set *set, size_t rule, size_t model)
 static void keep_states(const alert_set *set)
 {
     const char *path = set->o->serve.alert_state;
-    char temporary[4096];
-    if (!path || snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary) return;
-    FILE *file = fopen(temporary, "we");
-    bool ok = file != NULL;
-    for (size_t r = 0; ok && r < set->rule_count; r++)
+    text_buffer text = {0};
+    if (!path) return;
+    for (size_t r = 0; r < set->rule_count; r++)
         for (size_t m = 0; m < set->model_count; m++) {
             size_t i = alert_index(set, r, m);
             const alert_state *s = &set->states[i];
             if (s->firing || set->unsent[i])
-                fprintf(file, "%s %s %lld %s %s\n", s->firing ? "firing" : "ended", set->unsent[i] ? "unsent" : "sent",
-                        (long long)s->fired_at, set->models[m], set->rules[r].text);
+                buffer_format(&text, "%s %s %lld %s %s\n", s->firing ? "firing" : "ended",
+                              set->unsent[i] ? "unsent" : "sent", (long long)s->fired_at, set->models[m],
+                              set->rules[r].text);
         }
-    ok = ok && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    if (file) ok = fclose(file) == 0 && ok;
-    if (!ok || rename(temporary, path) != 0)
-        fail(set->o, "--alert-state '%s': cannot write: %s", path, strerror(errno));
+    if (!buffer_save(&text, path, true)) fail(set->o, "--alert-state '%s': cannot write: %s", path, strerror(errno));
+    buffer_free(&text);
 }
 
 static void read_state(alert_set *set, const char *line)

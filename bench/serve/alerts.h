@@ -66,8 +66,9 @@ typedef struct alert_set alert_set;
  * exit status after a message. */
 int alerts_create(alert_set **out, const options *o, const char *const *models, size_t model_count);
 void alerts_free(alert_set *set);
-/* Steps and deliveries belong to one thread; any thread may ask what fires. */
-/* Evaluates the rules for one model and sends what changed. Once per second. */
+/* Steps and deliveries belong to one thread; any thread may ask what fires.
+ *
+ * Evaluates the rules for one model and sends what changed. Once per second. */
 void alerts_step(alert_set *set, size_t model, const alert_values *values, int64_t now_ns);
 /* Runs commands that wait, and looks after those that run. */
 void alerts_deliver(alert_set *set, int64_t now_ns);

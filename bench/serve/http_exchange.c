@@ -233,8 +233,9 @@ static enum MHD_Result handle(service *s, struct MHD_Connection *connection, con
     if (route.target == ROUTE_INFER) return handle_infer(s, connection, route.model, x);
     if (route.target == ROUTE_METRICS) return handle_metrics(s, connection);
     if (route.target == ROUTE_EVENTS) {
-        bool streams = events_respond(s, connection);
-        return streams ? MHD_YES : send_error(s, connection, 503, "too many streams of events", false);
+        if (!events_respond(s, connection)) return send_error(s, connection, 503, "too many streams of events", false);
+        count_answer(s, 200);
+        return MHD_YES;
     }
     if (route.target != ROUTE_UNKNOWN) service_answer_route(s, &route, &answer);
     return send_answer(s, connection, &answer, false);

@@ -21,7 +21,7 @@ typedef struct infer_request {
     const prony_value **inputs; /* pointers to them */
     void **owned;               /* [2 * input_count]: what to free */
     bool *wanted, *binary;      /* [output_count] */
-    char *id;                   /* "": none */
+    char *id;                   /* NULL: none */
     size_t input_count, output_count;
     size_t allocated; /* bytes of `owned` */
     int64_t samples;  /* first dimension of the first input; 1 without one */
@@ -38,7 +38,7 @@ void infer_request_free(infer_request *request);
 bool infer_respond(text_buffer *to, const infer_signature *signature, const infer_request *request, const char *version,
                    const prony_value *const *values, size_t *header_size);
 
-/* "model 'm': input 'x': " in front of every message about an input. Used by infer_request.c and infer_data.c. */
+/* Formats the message, and returns `status`. */
 int infer_fail(char message[INFER_MESSAGE], int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Reads the elements of `data`, a JSON array, into value->data, which it allocates; *owned are blocks to free, and
  * *allocated grows by their bytes. 0, or a status after a message. */

@@ -152,10 +152,7 @@ static bool scan_next(json_scan *s, bool *first, char open, char close)
     if (s->problem) return false;
     if (*first && !json_take(s, open))
         return scan_fail(s, open == '{' ? "an object is missing" : "an array is missing");
-    if (json_take(s, close)) {
-        /* json_take never fails; a comma before the end is refused below because a member must follow it */
-        return false;
-    }
+    if (json_take(s, close)) return false;
     if (!*first && !json_take(s, ',')) return scan_fail(s, "a comma or a closing bracket is missing");
     *first = false;
     return true;

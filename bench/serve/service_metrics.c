@@ -49,7 +49,7 @@ static void metrics_put_counter(exposition *x, const char *name, const char *hel
     buffer_format(x->to, "%s_total %.15g\n", name, value);
 }
 
-/* One sample for each model. `suffix` is "_total" for counters. */
+/* One sample for each model; counters get "_total". */
 typedef double value_of_model(exposition *x, size_t model);
 
 static void put_by_model(exposition *x, const char *name, const char *type, const char *help, value_of_model *value)

@@ -10,7 +10,7 @@ enum { FINE_SHIFT = 10, FINE_BITS = 5 };
 
 const double stats_bounds[STATS_BOUNDS] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05,
                                            0.1,    0.25,    0.5,    1,     2.5,    5,     10,   30,    60};
-const int stats_statuses[STATS_STATUSES] = {200, 400, 404, 405, 408, 413, 415, 429, 500, 503, 504, 0};
+const int stats_statuses[STATS_STATUSES] = {200, 400, 404, 405, 413, 415, 429, 500, 503, 504, 0};
 
 service_stats *stats_create(void)
 {

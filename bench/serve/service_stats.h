@@ -10,7 +10,7 @@
 enum {
     STATS_BOUNDS = 18,     /* upper bounds of the histograms of times */
     STATS_SIZES = 12,      /* of batch sizes: 1, 2, 4, ... 2048 */
-    STATS_STATUSES = 12,   /* statuses of HTTP that are counted apart; the last one: others */
+    STATS_STATUSES = 11,   /* statuses of HTTP that are counted apart; the last one: others */
     STATS_SECONDS = 60,    /* of the window */
     STATS_FINE = 28 * 32,  /* fine buckets: 32 to a power of two, from 1 us to 137 s; 3 % wide */
     STATS_OPERATORS = 512, /* rows of operators that are kept */
@@ -52,7 +52,7 @@ typedef struct service_stats {
     double monitor_overhead;
 } service_stats;
 
-/* A request that was answered. Times -1: it never ran. */
+/* A request that was answered. Times and samples count with status 200 only. */
 typedef struct stats_request {
     int status;
     int64_t latency_ns, queue_ns, run_ns, samples;

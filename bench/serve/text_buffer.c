@@ -1,13 +1,17 @@
+#define _GNU_SOURCE /* fopen's "e", fsync */
 #include "bench/serve/text_buffer.h"
+#include "bench/terminal/json_character.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { FIRST_ROOM = 512, FORMATTED = 256 };
+enum { FIRST_ROOM = 512, FORMATTED = 256, PATH_ROOM = 4096 };
 
 static bool buffer_reserve(text_buffer *b, size_t more)
 {
@@ -57,35 +61,17 @@ void buffer_format(text_buffer *b, const char *format, ...)
     b->size += (size_t)length;
 }
 
-/* Bytes of the valid UTF-8 sequence at `text`; 0: invalid. Surrogates, overlong forms and numbers above U+10FFFF are
- * invalid. */
-static size_t buffer_utf8(const unsigned char *text, size_t size)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0x80 ? 1 : text[0] >= 0xf0 ? 4 : text[0] >= 0xe0 ? 3 : 2;
-    if (length == 1) return 1;
-    if (text[0] < 0xc2 || text[0] > 0xf4 || length > size) return 0;
-    uint32_t code = text[0] & (0xffU >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80) return 0;
-        code = code << 6 | (text[i] & 0x3f);
-    }
-    return code < least[length] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : length;
-}
-
 void buffer_json(text_buffer *b, const char *text, size_t size)
 {
-    const unsigned char *at = (const unsigned char *)text;
     buffer_text(b, "\"");
     for (size_t i = 0; i < size;) {
-        size_t length = buffer_utf8(at + i, size - i);
-        if (!length)
-            buffer_text(b, "\\ufffd");
-        else if (length == 1 && (at[i] < 0x20 || at[i] == 0x7f || at[i] == '<' || at[i] == '"' || at[i] == '\\'))
-            buffer_format(b, at[i] == '"' || at[i] == '\\' ? "\\%c" : "\\u%04x", at[i]);
+        char escape[JSON_ESCAPE];
+        size_t length = json_character(text + i, size - i, escape);
+        if (*escape)
+            buffer_text(b, escape);
         else
-            buffer_bytes(b, at + i, length);
-        i += length ? length : 1;
+            buffer_bytes(b, text + i, length);
+        i += length;
     }
     buffer_text(b, "\"");
 }
@@ -98,6 +84,28 @@ void buffer_number(text_buffer *b, double value)
         buffer_format(b, "%.0f", value);
     else
         buffer_format(b, "%.9g", value);
+}
+
+bool buffer_save(const text_buffer *b, const char *path, bool durable)
+{
+    char temporary[PATH_ROOM];
+    if (b->failed) return errno = ENOMEM, false;
+    if (snprintf(temporary, sizeof temporary, "%s.new", path) >= (int)sizeof temporary)
+        return errno = ENAMETOOLONG, false;
+    FILE *file = fopen(temporary, "we");
+    if (!file) return false;
+    bool ok = fwrite(b->data ? b->data : "", 1, b->size, file) == b->size && fflush(file) == 0 &&
+              (!durable || fsync(fileno(file)) == 0);
+    int code = errno;
+    if (fclose(file) != 0) {
+        if (ok) code = errno;
+        ok = false;
+    }
+    if (ok)
+        ok = rename(temporary, path) == 0;
+    else
+        errno = code;
+    return ok;
 }
 
 void buffer_free(text_buffer *b)

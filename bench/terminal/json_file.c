@@ -1,6 +1,7 @@
 /* The temporary file lies beside its target, so that the rename stays within one file system and a failure leaves an
  * old file as it was. Targets other than regular files (a pipe, /dev/null) are written in place. */
 #include "bench/terminal/json_file.h"
+#include "bench/terminal/json_character.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -73,34 +74,17 @@ int json_close(json_file *file, const options *o, int code)
     return code;
 }
 
-/* Bytes of the UTF-8 character that `text` starts with; 0: it starts with none. */
-static size_t character_bytes(const unsigned char *text)
-{
-    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t count = text[0] < 0x80 ? 1 : text[0] >> 5 == 6 ? 2 : text[0] >> 4 == 14 ? 3 : text[0] >> 3 == 30 ? 4 : 0;
-    unsigned code = count > 1 ? text[0] & (0x7fu >> count) : text[0];
-    for (size_t i = 1; i < count; i++) {
-        if (text[i] >> 6 != 2) return 0;
-        code = code << 6 | (text[i] & 63u);
-    }
-    return count && code >= least[count] && code <= 0x10ffff && code >> 11 != 27 ? count : 0;
-}
-
 void json_text(FILE *to, const char *text)
 {
     fputc('"', to);
     while (*text) {
-        size_t bytes = character_bytes((const unsigned char *)text);
-        unsigned char c = (unsigned char)*text;
-        if (bytes == 0)
-            fputs("\\ufffd", to);
-        else if (c == '"' || c == '\\')
-            fprintf(to, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(to, "\\u%04x", c);
+        char escape[JSON_ESCAPE];
+        size_t bytes = json_character(text, JSON_ESCAPE, escape);
+        if (*escape)
+            fputs(escape, to);
         else
             fwrite(text, 1, bytes, to);
-        text += bytes ? bytes : 1;
+        text += bytes;
     }
     fputc('"', to);
 }

@@ -131,6 +131,14 @@ class Metrics(ServeTest):
                 server.wait()
 
 
+    def test_a_metrics_file_that_cannot_be_written_is_named(self):
+        for path, words in (("x/" * 2500, "x/x/x"), (self.path("none/prony.prom"), "No such file")):
+            with serving(self.digits, "-x", 1, "--metrics-file", path) as service:
+                pass
+            self.assertEqual(service.said.count("--metrics-file"), 1)
+            self.assertIn(words, service.said)
+
+
 class Live(ServeTest):
     def test_events(self):
         with serving(self.digits, "-x", 1, "--profile-every", 2) as service:
@@ -140,6 +148,8 @@ class Live(ServeTest):
             time.sleep(0.3)
             status, _, body = service.request("GET", "/events")  # the seventeenth
             self.assertEqual((status, "too many" in body.decode()), (503, True))
+            responses = samples(service.request("GET", "/metrics")[2].decode())
+            self.assertEqual(responses['prony_http_responses_total{status="200"}'], 16)
             service.infer("digits", self.image())
             got = b""
             while got.count(b"data: ") < 3:
