@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-enum { DEFAULT_BATCH = 8 };
-
 static int capacity_check_options(const options *o)
 {
     if (!(o->load.rate > 0)) return usage(o, "needs --rate, requests per second");
@@ -46,7 +44,7 @@ static int capacity_set_up(capacity *c)
     c->inputs = calloc(c->input_count + 1, sizeof *c->inputs);
     if (!c->inputs) return fail(o, "out of memory");
     for (size_t i = 0; i < c->input_count; i++) c->inputs[i] = prony_session_input_value(c->session, i);
-    c->max_batch = o->load.max_batch ? o->load.max_batch : DEFAULT_BATCH;
+    c->max_batch = o->load.max_batch ? o->load.max_batch : DEFAULT_CAPACITY_BATCH;
     prony_batcher *trial = NULL;
     prony_session_options session = session_options(o);
     prony_batcher_options b = PRONY_BATCHER_OPTIONS_INIT;

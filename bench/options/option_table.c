@@ -217,7 +217,7 @@ static const option_row rows[] = {
     {"max-batch", 0, OPTION_COMMON, GROUP_LOAD, LOADED & ~CAPACITY, OPTION_INT, F(load.max_batch), .least = 1, .most = 65536, .value = "N",
      .help = "combine up to N requests in one run", .otherwise = "1"},
     {"max-batch", 0, OPTION_COMMON, GROUP_LOAD, CAPACITY, OPTION_INT, F(load.max_batch), .least = 1, .most = 65536, .value = "N",
-     .help = "combine up to N requests in one run", .otherwise = "8; 1 if the model's requests cannot be combined"},
+     .help = "combine up to N requests in one run", .otherwise = DEFAULT_TEXT(DEFAULT_CAPACITY_BATCH) "; 1 if the model's requests cannot be combined"},
     {"batch-window", 0, OPTION_RARE, GROUP_LOAD, LOADED, OPTION_TIME, F(load.batch_window_ns), .value = "T",
      .help = "time that a request waits for others, such as 2ms", .otherwise = "0ms"},
     {"samples-per-query", 0, OPTION_RARE, GROUP_LOAD, BENCH, OPTION_INT, F(load.samples_per_query), .least = 1, .most = 65536,

@@ -40,6 +40,7 @@ class Capacity(CommandTest):
             self.assertAlmostEqual(row["headroom"] / (row["largest_rate"] / 20 - 1), 1, places=6)
             self.assertEqual(row["estimated"], row["cores"] > document["config"]["machine_cores"])
         self.assertEqual({cell["batch"] for cell in document["measured"]}, {1, 2, 4, 8})
+        self.assertRegex(self.succeed("capacity", "--help"), r"--max-batch N [^-]*\(default: 8; 1 if")
         for cell in document["measured"]:
             self.assertGreaterEqual(len(cell["samples_ns"]), 8)
             self.assertEqual(len(cell["samples_ns"]), cell["samples"])
