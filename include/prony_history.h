@@ -58,6 +58,10 @@ PRONY_API PRONY_MUST_USE prony_status prony_history_add_document(prony_history *
 /* SHA-256, in hexadecimal digits, of the contents of `run` without commit, label and layers: equal for a document that is
  * read again, so that a store keeps each run once. */
 PRONY_API void prony_history_digest(const prony_history_run *run, char text[65]);
+/* Adds a copy of `run` with the model, its hash, the machine, its fingerprint and Prony's version from `report`, which
+ * need not be measured (prony_inspect). For programs that measure runs of their own. */
+PRONY_API PRONY_MUST_USE prony_status prony_history_add_described(prony_history *history, const prony_report *report,
+                                                                  const prony_history_run *run, prony_error *error);
 /* Runs in the order of adding. */
 PRONY_API size_t prony_history_count(const prony_history *history);
 /* NULL: no such run. Owned by the history. */

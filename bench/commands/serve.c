@@ -5,6 +5,7 @@
 
 #ifdef PRN_HAVE_MICROHTTPD
 
+#include "bench/history/history.h"
 #include "bench/process/interrupt.h"
 #include "bench/serve/alerts.h"
 #include "bench/serve/service.h"
@@ -69,7 +70,7 @@ static int open_model(service *s, const char *argument)
             free(path);
             return usage(s->o, "two models are named '%s': give one another name, MODEL=NAME", name);
         }
-    return served_open(&s->models[s->model_count++], s->o, path, name); /* the model keeps the path */
+    return served_open(&s->models[s->model_count++], s->o, path, name, s->history); /* the model keeps the path */
 }
 
 static void say_model(const served_model *slot)
@@ -211,11 +212,38 @@ static void serve_until_signal(service *s)
     }
 }
 
+/* ---- --history ---- */
+
+/* Opens the file once: one that cannot be written ends the command before it serves, not behind. */
+static int begin_history(service *s)
+{
+    prony_error error = {0};
+    history_store *store = NULL;
+    if (!s->o->history.file) return EXIT_DONE;
+    if (prony_history_create(&s->history, &error) != PRONY_OK) return report_error(s->o, &error);
+    int code = store_open(&store, s->o, s->o->history.file);
+    store_close(store);
+    return code;
+}
+
+/* Writes the runs of all versions in one transaction. */
+static int end_history(service *s, int code)
+{
+    history_store *store = NULL;
+    for (size_t i = 0; s->history && i < s->model_count; i++) served_keep(&s->models[i]);
+    if (!prony_history_count(s->history)) return code;
+    int kept = store_open(&store, s->o, s->o->history.file);
+    if (kept == EXIT_DONE) kept = store_add(store, s->history, NULL);
+    store_close(store);
+    if (kept != EXIT_DONE) fail(s->o, "'%s': the session is not in the history", s->o->history.file);
+    return code == EXIT_DONE ? kept : code;
+}
+
 static int open_service(service *s)
 {
     static const char *names[SERVICE_MOST_MODELS];
     const options *o = s->o;
-    int code = EXIT_DONE;
+    int code = begin_history(s);
     for (size_t i = 0; code == EXIT_DONE && i < o->argument_count; i++) code = open_model(s, o->arguments[i]);
     for (size_t i = 0; i < s->model_count; i++) names[i] = s->models[i].name;
     if (code == EXIT_DONE) code = alerts_create(&s->alerts, o, names, s->model_count);
@@ -254,6 +282,7 @@ int command_serve(const options *o)
         fflush(stdout);
         service_stop(&s);
         serve_write_metrics(&s);
+        code = end_history(&s, code);
     }
     alerts_free(s.alerts);
     int64_t end_ns = prony_now_ns() + LAST_NS;
@@ -263,6 +292,7 @@ int command_serve(const options *o)
         free(path);
     }
     free(s.event);
+    prony_history_release(s.history);
     pthread_cond_destroy(&s.change);
     pthread_mutex_destroy(&s.lock);
     return code;

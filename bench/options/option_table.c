@@ -79,7 +79,7 @@ enum {
     TABLES = INSPECT | EVAL | PROFILE,
     DOCUMENTS = BENCH | COMPARE | CHECK | RECOMMEND | VERSUS | HISTORY | CAPACITY, /* commands whose results are tables of their own */
     MATRIX = BENCH | SCALE,
-    KEEPERS = PROFILE | BENCH | CHECK | EVAL | SCALE, /* keep their runs with --history */
+    KEEPERS = PROFILE | BENCH | CHECK | EVAL | SCALE | SERVE, /* keep their runs with --history */
     GENERATES = RUN | PROFILE | BENCH | VERSUS,
     SHARDED = RUN | PROFILE | BENCH | EVAL /* stages of a model on the ranks of prony-mpi */
 };
@@ -459,12 +459,15 @@ static const option_row rows[] = {
      .help = "ONNX Runtime's library, libonnxruntime.so",
      .otherwise = "PRONY_ORT_LIB, or an npm package onnxruntime-node in ./node_modules"},
 
-    {"history", 0, OPTION_COMMON, GROUP_FILES, KEEPERS & ~BENCH, OPTION_TEXT, F(history.file), .value = "FILE.db",
+    {"history", 0, OPTION_COMMON, GROUP_FILES, KEEPERS & ~(BENCH | SERVE), OPTION_TEXT, F(history.file), .value = "FILE.db",
      .help = "keep the run in this file, for prony history",
      .details = "A SQLite file, made if it does not exist; several processes may write to it at once."},
     {"history", 0, OPTION_RARE, GROUP_FILES, BENCH, OPTION_TEXT, F(history.file), .value = "FILE.db",
      .help = "keep the run in this file, for prony history",
      .details = "A SQLite file, made if it does not exist; several processes may write to it at once."},
+    {"history", 0, OPTION_COMMON, GROUP_FILES, SERVE, OPTION_TEXT, F(history.file), .value = "FILE.db",
+     .help = "keep the latencies of the session in this file at its end, for prony history",
+     .details = "A SQLite file, made if it does not exist. Each version of a model that answered requests is a run."},
     {"history-keep", 0, OPTION_RARE, GROUP_FILES, KEEPERS | HISTORY, OPTION_PARSED, .parse = parse_age, .value = "AGE",
      .help = "remove runs from the history that are older, such as 400d", .otherwise = "keep all",
      .wanted = "an age above 0 such as 400d, 12w or 36h"},

@@ -43,7 +43,7 @@ void service_job_release(service_job *job)
 
 static void count_job(const service_job *job, int status, const prony_batch_result *r)
 {
-    stats_request request = {.status = status, .samples = job->request.samples};
+    stats_request request = {.status = status, .samples = job->request.samples, .totals = &job->version->totals};
     int64_t now = prony_now_ns();
     request.latency_ns = now - job->received_ns;
     if (r && r->status == PRONY_OK) {

@@ -24,6 +24,7 @@ static void version_free(model_version *v)
 {
     if (!v) return;
     prony_batcher_release(v->batcher);
+    prony_history_release(v->described);
     prony_model_release(v->model);
     free(v->infos);
     free(v);
@@ -90,6 +91,7 @@ static prony_status version_load(model_version **out, served_model *slot, unsign
     }
     if (status == PRONY_OK) status = check_tensors(v, error);
     if (status == PRONY_OK) status = start_batcher(v, error);
+    if (status == PRONY_OK) status = version_describe(v, error);
     if (status == PRONY_OK)
         *out = v;
     else
@@ -97,10 +99,10 @@ static prony_status version_load(model_version **out, served_model *slot, unsign
     return status;
 }
 
-int served_open(served_model *slot, const options *o, const char *path, const char *name)
+int served_open(served_model *slot, const options *o, const char *path, const char *name, prony_history *history)
 {
     prony_error error = {0};
-    *slot = (served_model){.path = path, .o = o, .versions = 1};
+    *slot = (served_model){.path = path, .o = o, .history = history, .versions = 1};
     snprintf(slot->name, sizeof slot->name, "%s", name);
     pthread_mutex_init(&slot->lock, NULL);
     slot->stats = stats_create();
@@ -170,12 +172,21 @@ void served_reap(served_model *slot)
     pthread_mutex_unlock(&slot->lock);
     while (v) {
         model_version *next = v->next;
+        version_keep(v);
         version_free(v);
         v = next;
         pthread_mutex_lock(&slot->lock);
         slot->live--;
         pthread_mutex_unlock(&slot->lock);
     }
+}
+
+void served_keep(served_model *slot)
+{
+    served_reap(slot);
+    model_version *v = served_get(slot);
+    version_keep(v);
+    served_put(v);
 }
 
 /* ---- a replaced file ---- */

@@ -9,6 +9,7 @@
 #include "bench/command.h"
 #include "bench/serve/infer_request.h"
 #include "bench/serve/service_stats.h"
+#include "prony_history.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -32,6 +33,10 @@ typedef struct model_version {
     const prony_value_info **infos; /* [inputs, outputs] */
     infer_signature signature;
     prony_batch_trial trial;
+    stats_totals totals;
+    prony_history *described; /* one run without values; NULL: no --history */
+    int64_t served_ns;        /* since */
+    bool kept;                /* its run is in the slot's history */
 } model_version;
 
 typedef struct served_model {
@@ -39,7 +44,8 @@ typedef struct served_model {
     const char *path;
     const options *o;
     service_stats *stats;
-    pthread_mutex_t lock; /* of what follows */
+    prony_history *history; /* of all models: a run for each version; the main thread's. NULL: no --history */
+    pthread_mutex_t lock;   /* of what follows */
     model_version *current, *retired;
     unsigned versions;
     size_t live;                /* versions that are not freed */
@@ -49,7 +55,7 @@ typedef struct served_model {
 } served_model;
 
 /* Loads the file and starts its batcher. EXIT_DONE, or an exit status after a message. */
-int served_open(served_model *slot, const options *o, const char *path, const char *name);
+int served_open(served_model *slot, const options *o, const char *path, const char *name, prony_history *history);
 /* Drops requests that wait, waits for runs until `end_ns`, and frees everything. false: a run goes on, and the model is
  * in use. */
 bool served_close(served_model *slot, int64_t end_ns);
@@ -58,7 +64,16 @@ model_version *served_get(served_model *slot);
 void served_put(model_version *version);
 /* Looks at the file; loads a replaced one on a thread of its own and serves it from then on. Call it once per second. */
 void served_look(served_model *slot);
-/* Frees versions that no request uses any more. Main thread. */
+/* Frees versions that no request uses any more, and keeps their runs. Main thread. */
 void served_reap(served_model *slot);
+/* The end of the service: keeps the present version's run. Main thread. */
+void served_keep(served_model *slot);
+
+/* ---- served_history.c: runs for --history; without it they do nothing ---- */
+
+/* Model, machine and configuration of a version that has just been loaded. */
+prony_status version_describe(model_version *version, prony_error *error);
+/* Adds the version's latencies to the slot's history, once. A version without an answered request has no run. */
+void version_keep(model_version *version);
 
 #endif

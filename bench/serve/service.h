@@ -84,6 +84,7 @@ typedef struct service {
     double cpu_share, other_share; /* processors that this process and others used in the last second; -1: not known */
     int64_t rss_bytes;             /* -1: not known */
     struct alert_set *alerts;
+    prony_history *history; /* runs for --history; NULL: none */
 } service;
 
 /* ---- http_server.c ---- */

@@ -46,12 +46,17 @@ static size_t fine_bucket(int64_t ns)
     return index < STATS_FINE ? index : STATS_FINE - 1;
 }
 
+/* The lower end of a fine bucket. */
+static int64_t fine_low(size_t index)
+{
+    int exponent = (int)(index >> FINE_BITS) + FINE_SHIFT;
+    return (INT64_C(32) | (int64_t)(index & 31)) << (exponent - FINE_BITS);
+}
+
 /* The middle of a fine bucket. */
 static int64_t fine_value(size_t index)
 {
-    int exponent = (int)(index >> FINE_BITS) + FINE_SHIFT;
-    int64_t low = (INT64_C(32) | (int64_t)(index & 31)) << (exponent - FINE_BITS);
-    return low + (INT64_C(1) << (exponent - FINE_BITS)) / 2;
+    return (fine_low(index) + fine_low(index + 1)) / 2;
 }
 
 static int64_t fine_quantile(const uint32_t *buckets, double part)
@@ -81,6 +86,15 @@ static stats_second *stats_now(service_stats *s, int64_t now_ns)
     return at;
 }
 
+static void totals_add(stats_totals *t, int64_t latency_ns)
+{
+    if (!t->answered || latency_ns < t->least_ns) t->least_ns = latency_ns;
+    if (!t->answered || latency_ns > t->most_ns) t->most_ns = latency_ns;
+    t->answered++;
+    t->sum_ns += (double)latency_ns;
+    t->latency[fine_bucket(latency_ns)]++;
+}
+
 void stats_add_request(service_stats *s, const stats_request *r, int64_t now_ns)
 {
     int status = 0;
@@ -100,6 +114,7 @@ void stats_add_request(service_stats *s, const stats_request *r, int64_t now_ns)
         now->queue[fine_bucket(r->queue_ns)]++;
         now->latency_sum_ns += r->latency_ns;
         if (r->latency_ns > now->latency_max_ns) now->latency_max_ns = r->latency_ns;
+        if (r->totals) totals_add(r->totals, r->latency_ns);
     }
     pthread_mutex_unlock(&s->lock);
 }
@@ -177,6 +192,28 @@ void stats_add_sample(service_stats *s, const prony_sample *sample)
 }
 
 /* ---- reading ---- */
+
+stats_totals stats_copy_totals(service_stats *s, const stats_totals *totals)
+{
+    pthread_mutex_lock(&s->lock);
+    stats_totals copy = *totals;
+    pthread_mutex_unlock(&s->lock);
+    return copy;
+}
+
+double stats_totals_quantile(const stats_totals *t, double part)
+{
+    double rank = part * (double)t->answered, seen = 0, value = (double)t->most_ns;
+    for (size_t i = 0; i < STATS_FINE; i++) {
+        if (t->latency[i] && seen + (double)t->latency[i] >= rank) {
+            double low = i ? (double)fine_low(i) : 0, high = (double)fine_low(i + 1);
+            value = low + (high - low) * (rank - seen) / (double)t->latency[i];
+            break;
+        }
+        seen += (double)t->latency[i];
+    }
+    return value<(double)t->least_ns ? (double)t->least_ns : value>(double) t->most_ns ? (double)t->most_ns : value;
+}
 
 size_t stats_top_operators(service_stats *s, stats_operator *out, size_t most)
 {

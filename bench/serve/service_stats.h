@@ -52,10 +52,19 @@ typedef struct service_stats {
     double monitor_overhead;
 } service_stats;
 
+/* Latencies of one version of a model, since it was loaded. Under the lock of the model's statistics. */
+typedef struct stats_totals {
+    uint64_t answered; /* requests with status 200 */
+    double sum_ns;
+    int64_t least_ns, most_ns;
+    uint64_t latency[STATS_FINE];
+} stats_totals;
+
 /* A request that was answered. Times and samples count with status 200 only. */
 typedef struct stats_request {
     int status;
     int64_t latency_ns, queue_ns, run_ns, samples;
+    stats_totals *totals; /* of its version; NULL: no version has seen it */
 } stats_request;
 
 /* Figures of the last seconds. Times are ns; -1: no request. */
@@ -74,6 +83,10 @@ void stats_add_sample(service_stats *stats, const prony_sample *sample);
 void stats_add_reload(service_stats *stats, bool worked);
 /* The last `seconds` whole seconds before `now_ns`. */
 stats_summary stats_summarize(service_stats *stats, int seconds, int64_t now_ns);
+/* A consistent copy. */
+stats_totals stats_copy_totals(service_stats *stats, const stats_totals *totals);
+/* A quantile of at least one latency, 0 < part < 1: interpolated within its fine bucket. ns. */
+double stats_totals_quantile(const stats_totals *totals, double part);
 /* Copies the `most` operators with the largest shares, largest first; returns how many. */
 size_t stats_top_operators(service_stats *stats, stats_operator *out, size_t most);
 /* One second, `ago` whole seconds before now. */

@@ -358,3 +358,49 @@ prony_status prony_history_add_document(prony_history *history, const char *name
     prn_bump_release(&r.pool);
     return status;
 }
+
+/* ---- runs that a program measured ---- */
+
+typedef struct report_text {
+    char *bytes;
+    size_t size, capacity;
+} report_text;
+
+static int report_text_put(void *user, const char *data, size_t size)
+{
+    report_text *t = user;
+    if (!PRN_GROW(t->bytes, t->capacity, t->size + size + 1)) return -1;
+    memcpy(t->bytes + t->size, data, size);
+    t->size += size;
+    t->bytes[t->size] = '\0';
+    return 0;
+}
+
+/* The description comes from the report's JSON, as that of a document does, so that both are one group. */
+prony_status prony_history_add_described(prony_history *history, const prony_report *report,
+                                         const prony_history_run *run, prony_error *error)
+{
+    report_text text = {0};
+    prn_json_value *root = NULL;
+    if (!history || !report || !run)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_history_add_described: an argument is NULL");
+    prony_status status = prony_report_write(report, PRONY_FORMAT_JSON, NULL, report_text_put, &text, error);
+    if (status == PRONY_OK) status = prn_json_document_parse(&root, "report", text.bytes, text.size, error);
+    if (status == PRONY_OK) {
+        reading r = {.reader = {.file = "report", .error = error}, .to = history, .error = error};
+        prony_history_run described, own = *run;
+        r.reader.pool = &r.pool;
+        history_describe(&r, "", root, &described);
+        own.model = described.model;
+        own.sha256 = described.sha256;
+        own.machine = described.machine;
+        own.fingerprint = described.fingerprint;
+        own.prony = described.prony;
+        status = r.reader.status;
+        if (status == PRONY_OK) status = prony_history_add(history, &own, error);
+        prn_json_document_release(root);
+        prn_bump_release(&r.pool);
+    }
+    prn_free(text.bytes);
+    return status;
+}

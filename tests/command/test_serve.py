@@ -381,6 +381,50 @@ class Reload(ServeTest):
             self.assertIn('prony_model_reloads_total{model="m"} 4', text)
             self.assertIn('prony_model_reload_failures_total{model="m"} 1', text)
 
+    def history(self, *arguments):
+        return json.loads(self.succeed("history", self.path("runs.db"), *arguments, "--json", "-"))
+
+    def test_each_version_is_a_run_of_the_history(self):
+        if "sqlite" not in self.succeed("--version"):
+            self.skipTest("this build has no SQLite")
+        request = {"inputs": [tensor("x", "FP32", [1], [0])]}
+        self.plus(1)
+        arguments = [self.path("m.onnx"), self.digits, "-x", 1, "--streams", 2, "--history", self.path("runs.db")]
+        with serving(*arguments, "--label", "first") as service:
+            for _ in range(70):
+                self.assertEqual(service.infer("m", request)[0], 200)
+            service.infer("m", b"{}")  # no latency
+            self.plus(2)
+            self.await_version(service, "2")
+            self.assertEqual(service.infer("m", request)[0], 200)
+        document = self.history()
+        runs, groups = document["runs"], document["groups"]
+        self.assertEqual([(run["model"], run["label"]) for run in runs], [("m.onnx", "first")] * 2)  # digits answered none
+        self.assertEqual(len({run["sha256"] for run in runs}), 2)
+        self.assertEqual({group["configuration"] for group in groups}, {"serve, 2 sessions of 1 thread, batches to 1, fp32"})
+        metrics = [{v["metric"]: v["value"] for v in document["values"] if v["run"] == run["run"]} for run in runs]
+        first, last = sorted(metrics, key=len, reverse=True)
+        self.assertIn("latency_p90", first)
+        self.assertNotIn("latency_p99", first)  # too few requests
+        self.assertNotIn("latency_p90", last)
+        self.assertEqual(last["latency_min"], last["latency_max"])
+        for values in metrics:
+            self.assertTrue(0 < values["latency_min"] <= values["latency"] <= values["latency_max"] < 60e9, values)
+            self.assertGreater(values["requests_per_second"], 0)
+        with serving(*arguments) as service:
+            self.assertEqual(service.infer("m", request)[0], 200)
+            self.assertEqual(service.infer("digits", self.image())[0], 200)
+        self.assertEqual(sorted(run["model"] for run in self.history()["runs"]), ["digits.onnx", "m.onnx", "m.onnx", "m.onnx"])
+
+    def test_a_history_that_cannot_be_written_ends_the_command_at_once(self):
+        if "sqlite" not in self.succeed("--version"):
+            self.skipTest("this build has no SQLite")
+        self.write("text.db", b"no history" * 500)
+        for name in ("none/runs.db", "text.db"):
+            code, _, error = run("serve", self.digits, "--port", 0, "--history", self.path(name))
+            self.assertEqual(code, FAILED)
+            self.assertIn(name, error)
+
 
 if __name__ == "__main__":
     command_case.main()

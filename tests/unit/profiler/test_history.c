@@ -630,6 +630,47 @@ static void test_documents_that_are_no_runs(void **state)
     prony_history_release(h);
 }
 
+/* A program's own run has model and machine from a report. */
+static void test_a_run_that_a_report_describes(void **state)
+{
+    (void)state;
+    prony_error error = {0};
+    prony_model *model = NULL;
+    prony_report *report = NULL;
+    prony_history *h = history_new();
+    assert_int_equal(prony_model_load(&model, PRN_SOURCE_DIR "/models/digits.onnx", NULL, &error), PRONY_OK);
+    assert_int_equal(prony_inspect(&report, model, NULL, &error), PRONY_OK);
+    const prony_history_value value = {"latency", 1e6, {NAN, NAN}};
+    prony_history_run run = plain_run(3);
+    run.values = &value;
+    run.value_count = 1;
+    assert_int_equal(prony_history_add_described(h, report, &run, &error), PRONY_OK);
+    assert_int_equal(prony_history_count(h), 1);
+    const prony_history_run *got = prony_history_at(h, 0);
+    assert_string_equal(got->model, "digits.onnx");
+    assert_int_equal(strlen(got->sha256), 64);
+    assert_string_not_equal(got->sha256, run.sha256);
+    assert_int_equal(strlen(got->fingerprint), 12);
+    assert_non_null(strstr(got->machine, "processors"));
+    assert_non_null(strstr(got->prony, prony_version()));
+    assert_string_equal(got->configuration, run.configuration);
+    assert_int_equal(got->time_s, run.time_s);
+    assert_int_equal(got->load, PRONY_LOAD_QUIET);
+    assert_true(got->value_count == 1 && got->values[0].value == 1e6);
+    for (uint64_t n = 1;; n++) {
+        prn_alloc_fail_at(n);
+        const prony_status status = prony_history_add_described(h, report, &run, NULL);
+        const bool failed = prn_alloc_failed();
+        prn_alloc_fail_at(0);
+        if (!failed) break;
+        if (status != PRONY_OK) assert_int_equal(prony_history_count(h), 1);
+    }
+    assert_int_equal(prony_history_add_described(h, NULL, &run, &error), PRONY_INVALID_ARGUMENT);
+    prony_history_release(h);
+    prony_report_release(report);
+    prony_model_release(model);
+}
+
 /* ---- memory ---- */
 
 static void test_refused_memory(void **state)
@@ -681,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_one_search_for_each_series),
         cmocka_unit_test(test_words_of_the_verdict),
         cmocka_unit_test(test_documents_that_are_no_runs),
+        cmocka_unit_test(test_a_run_that_a_report_describes),
         cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
