@@ -130,7 +130,6 @@ class Metrics(ServeTest):
                 server.kill()
                 server.wait()
 
-
     def test_a_metrics_file_that_cannot_be_written_is_named(self):
         for path, words in (("x/" * 2500, "x/x/x"), (self.path("none/prony.prom"), "No such file")):
             with serving(self.digits, "-x", 1, "--metrics-file", path) as service:
