@@ -230,10 +230,12 @@ static int begin_history(service *s)
 static int end_history(service *s, int code)
 {
     history_store *store = NULL;
+    char commit[72] = "";
     for (size_t i = 0; s->history && i < s->model_count; i++) served_keep(&s->models[i]);
     if (!prony_history_count(s->history)) return code;
     int kept = store_open(&store, s->o, s->o->history.file);
-    if (kept == EXIT_DONE) kept = store_add(store, s->history, NULL);
+    history_commit(s->o, commit);
+    if (kept == EXIT_DONE) kept = store_add(store, s->history, commit, NULL);
     store_close(store);
     if (kept != EXIT_DONE) fail(s->o, "'%s': the session is not in the history", s->o->history.file);
     return code == EXIT_DONE ? kept : code;

@@ -16,6 +16,8 @@ int history_keep_report(const options *o, const prony_report *report, int code);
 int history_keep_study(const options *o, const prony_study *study, int code);
 /* A JSON document of the command: a report, matrix, evaluations, load or study. */
 int history_keep_document(const options *o, const char *json, size_t size, int code);
+/* The commit of runs that do not name theirs: --commit, or that of the working folder's git repository; "": none. */
+void history_commit(const options *o, char text[72]);
 
 /* ---- store.c ---- */
 

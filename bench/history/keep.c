@@ -5,6 +5,14 @@
 
 #include <stdlib.h>
 
+void history_commit(const options *o, char text[72])
+{
+    if (o->history.commit)
+        snprintf(text, 72, "%.64s", o->history.commit);
+    else
+        project_commit(text);
+}
+
 int history_keep_document(const options *o, const char *json, size_t size, int code)
 {
     prony_error error = {0};
@@ -12,10 +20,7 @@ int history_keep_document(const options *o, const char *json, size_t size, int c
     history_store *store = NULL;
     char commit[72] = "";
     if (!o->history.file) return code;
-    if (o->history.commit)
-        snprintf(commit, sizeof commit, "%.64s", o->history.commit);
-    else
-        project_commit(commit);
+    history_commit(o, commit);
     prony_status status = prony_history_create(&runs, &error);
     if (status == PRONY_OK) status = prony_history_add_document(runs, o->command, json, size, &error);
     int kept = status == PRONY_OK ? store_open(&store, o, o->history.file) : report_error(o, &error);
