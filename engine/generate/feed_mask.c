@@ -21,7 +21,7 @@ static double mask_hidden(prony_dtype dtype)
 static prony_status mask_reserve(prony_generator *g, size_t count, prony_error *error)
 {
     if (count <= g->mask_capacity) return PRONY_OK;
-    PRN_TRY(prn_generator_unbind(g, g->role_of[PRN_ROLE_MASK], g->feed[PRN_ROLE_MASK], error));
+    PRN_TRY(prn_session_unbind_input(g->session, g->role_of[PRN_ROLE_MASK], g->feed[PRN_ROLE_MASK], error));
     prn_budget *former = prn_budget_enter(g->session->budget);
     void *room = prn_alloc_aligned(64, count * sizeof(int64_t));
     prn_budget_enter(former);

@@ -234,21 +234,16 @@ prony_status prony_generator_create(prony_generator **out, prony_session *sessio
     return status;
 }
 
-prony_status prn_generator_unbind(const prony_generator *g, size_t input, const void *bytes, prony_error *error)
-{
-    if (!bytes || g->session->inputs[input].user_bytes != bytes) return PRONY_OK;
-    return prony_session_reset_input(g->session, g->graph->inputs[input].name, error);
-}
-
 /* Inputs and outputs that the caller bound, and max_dims of the session, stay. A failure (the session is running) leaves
  * nothing else to do. */
 static void generator_leave_session(prony_generator *g)
 {
     prony_status ignored = PRONY_OK;
     for (size_t k = 0; k < g->cache_count; k++)
-        for (int r = 0; r < 2; r++) ignored = prn_generator_unbind(g, g->caches[k].input, g->caches[k].rows[r], NULL);
+        for (int r = 0; r < 2; r++)
+            ignored = prn_session_unbind_input(g->session, g->caches[k].input, g->caches[k].rows[r], NULL);
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++)
-        ignored = prn_generator_unbind(g, g->role_of[role], g->feed[role], NULL);
+        ignored = prn_session_unbind_input(g->session, g->role_of[role], g->feed[role], NULL);
     (void)ignored;
     if (g->session->generator != g) return;
     prn_session_leave_generator(g->session);

@@ -92,12 +92,6 @@ struct prony_generator {
     uint64_t copied_bytes;
 };
 
-/* ---- generator.c */
-
-/* Before bytes that the generator bound to an input are released: the session forgets them. */
-PRN_MUST_USE prony_status prn_generator_unbind(const prony_generator *generator, size_t input, const void *bytes,
-                                               prony_error *error);
-
 /* ---- find_roles.c */
 
 /* Sets roles, caches (without memory) and logits, from the names and from the graph. */

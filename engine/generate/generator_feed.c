@@ -188,7 +188,8 @@ static prony_status feed_keep_cross(prony_generator *g, prony_error *error)
         char *rows = prn_alloc_aligned(64, bytes ? bytes : 1);
         if (!rows) return prn_no_memory(error);
         if (bytes) memcpy(rows, made->data, bytes);
-        const prony_status unbound = prn_generator_unbind(g, cache->input, cache->rows[cache->current], error);
+        const prony_status unbound =
+            prn_session_unbind_input(g->session, cache->input, cache->rows[cache->current], error);
         if (unbound != PRONY_OK) {
             prn_free_aligned(rows);
             return unbound;

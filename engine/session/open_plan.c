@@ -80,17 +80,6 @@ void prn_session_set_growth(prony_session *session, prn_growth growth)
     if (growth == PRN_GROWTH_NONE && session->current == &session->open) session->current = NULL;
 }
 
-void prn_session_leave_generator(prony_session *session)
-{
-    const size_t count = session->outputs ? session->model->file->graph.output_count : 0;
-    prn_session_set_growth(session, PRN_GROWTH_NONE);
-    for (size_t k = 0; k < count; k++) {
-        if (!session->outputs[k].of_generator) continue;
-        session->outputs[k] = (prn_session_output){0};
-        prn_session_inputs_moved(session);
-    }
-}
-
 prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
                                  prony_error *error)
 {

@@ -193,6 +193,9 @@ PRN_MUST_USE prony_status prn_session_grow(prony_session *session, prn_growth gr
 /* The next runs use the plan for all extents of this growth, if it was given dimensions; PRN_GROWTH_NONE: plans of their
  * own. Plans for all extents stay. */
 void prn_session_set_growth(prony_session *session, prn_growth growth);
+/* Before `bytes` are released: the session forgets them, if this input is bound to them. */
+PRN_MUST_USE prony_status prn_session_unbind_input(prony_session *session, size_t input, const void *bytes,
+                                                   prony_error *error);
 /* Before a run that is not the generator's: no dimension grows, and no output is bound to a generator's cache. The next
  * run of the generator binds its bytes anew. */
 void prn_session_leave_generator(prony_session *session);

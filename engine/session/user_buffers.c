@@ -98,6 +98,25 @@ prony_status prony_session_planned_output(const prony_session *session, size_t i
     return PRONY_OK;
 }
 
+/* ---- bytes that a generator bound */
+
+prony_status prn_session_unbind_input(prony_session *session, size_t input, const void *bytes, prony_error *error)
+{
+    if (!bytes || session->inputs[input].user_bytes != bytes) return PRONY_OK;
+    return prony_session_reset_input(session, session->model->file->graph.inputs[input].name, error);
+}
+
+void prn_session_leave_generator(prony_session *session)
+{
+    const size_t count = session->outputs ? session->model->file->graph.output_count : 0;
+    prn_session_set_growth(session, PRN_GROWTH_NONE);
+    for (size_t k = 0; k < count; k++) {
+        if (!session->outputs[k].of_generator) continue;
+        session->outputs[k] = (prn_session_output){0};
+        prn_session_inputs_moved(session);
+    }
+}
+
 /* ---- bytes that are bound twice */
 
 static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
