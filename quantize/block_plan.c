@@ -25,6 +25,7 @@ static prony_status block_plan_add_entry(prn_block_plan *plan, prn_block_scope *
     return PRONY_OK;
 }
 
+/* Lists a graph's values: initializers, inputs, outputs of nodes. A later entry hides an earlier one of the same name. */
 static prony_status block_plan_list(prn_block_plan *plan, prn_block_scope *scope, size_t at, prony_error *error)
 {
     const prn_graph *g = scope->graph;

@@ -95,6 +95,7 @@ static void decoder_free_names(prony_generator_options *g, char *roles)
     free(roles);
 }
 
+/* The names in `g` are needed until the generator exists; what was made stays in *out for decoder_close. */
 int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t length, bool profile, decoder *out)
 {
     prony_error error = {0};

@@ -68,6 +68,7 @@ static prony_generation_options generate_options_of(const options *o, const gene
     return g;
 }
 
+/* Measures a row of the table with a model, session and generator of its own. */
 static int generate_measure(const options *o, generation_table *t, generation_row *row, bool profile)
 {
     prony_error error = {0};
@@ -260,6 +261,7 @@ static void write_ties(FILE *to, const generation_table *t, size_t best)
     fputs("]}", to);
 }
 
+/* The document of --json: every row's report, then the rows with the largest throughput and the shortest step. */
 static int write_generations(const options *o, const generation_table *t, FILE *to)
 {
     prony_error error = {0};

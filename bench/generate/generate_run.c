@@ -74,6 +74,7 @@ static int write_ids_json(const options *o, const generated *g, size_t wanted)
     return json_close(&file, o, code);
 }
 
+/* Generates for all sequences, then prints a line of ids for each. */
 int command_run_generate(const options *o)
 {
     prony_error error = {0};

@@ -324,6 +324,7 @@ static int peer_generate_run(peer_decoder *d, prony_value **others, prony_shape 
     return code == EXIT_DONE ? peer_generate_measure(d, declared, prony_now_ns() - start) : code;
 }
 
+/* The command of a peer's process. The library stays open until the values that it borrows are no longer needed. */
 int peer_generate(const options *o)
 {
     peer_decoder d = {.o = o};

@@ -205,6 +205,7 @@ static void take_peer_ids(versus_decoder *v, const child *c)
     }
 }
 
+/* One process of the peer: `peer --generate`, which prints lines of a word and a number. */
 static int decoder_peer(versus_decoder *v, int threads, prony_versus_process *process, int64_t ns[PHASES])
 {
     char seconds[VERSUS_NUMBER], runs[VERSUS_NUMBER], version[VERSUS_NUMBER];
@@ -259,6 +260,7 @@ static double rate_of(const versus_decoder *v, int phase, double ns)
     return ns > 0 ? tokens_of(v, phase) * 1e9 / ns : 0;
 }
 
+/* The table: rows are thread counts, prefill and decode. Rows without a complete pair are left out. */
 static void print_decoders(const versus_decoder *v, const prony_versus_result *const rows[PHASES], size_t count)
 {
     char name[PHASES][MOST_ID_TEXT];
@@ -315,6 +317,7 @@ static void put_decoder_row(FILE *to, const versus_decoder *v, int phase, const 
     fprintf(to, "\"prony_is\": \"%s\"}", prony_versus_verdict_text(r));
 }
 
+/* The document of --json: docs/schemas/versus_generation.schema.json. */
 static int write_decoders(const versus_decoder *v, const prony_versus_result *const rows[PHASES], size_t count)
 {
     const options *o = v->job.o;
@@ -379,6 +382,7 @@ static int versus_generate_measure(versus_decoder *v)
     return code == EXIT_DONE ? show_decoders(v) : code;
 }
 
+/* Prepares files for both engines, releases the model, then measures in processes. The folder goes in any case. */
 int command_versus_generate(const options *o)
 {
     versus_decoder v = {.job = {.o = o}};

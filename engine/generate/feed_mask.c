@@ -41,6 +41,8 @@ static void mask_fill_row(void *to, prony_dtype dtype, int64_t at, int64_t first
         prn_put_f64(to, dtype, at + t, (t >= first && t <= own) || t == own ? shown : hidden);
 }
 
+/* A mask [batch, total] marks the keys of each sequence. A mask with rows, [batch, columns, total] or [batch, 1, columns,
+ * total], also hides the keys behind each column. */
 prony_status prn_generator_fill_mask(prony_generator *g, int64_t first, int64_t columns, prony_shape *shape,
                                      prony_error *error)
 {

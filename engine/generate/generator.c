@@ -350,6 +350,7 @@ static bool generator_stops(const prony_generator *g, int64_t id)
     return false;
 }
 
+/* No sequence gets its id before all have chosen: a failure leaves the sequences as they were. */
 prony_status prony_generator_next(prony_generator *generator, int64_t *ids, bool *done, prony_error *error)
 {
     prony_generator *g = generator;

@@ -282,6 +282,8 @@ static prony_status generation_check(prony_generation_options *o, prony_error *e
     return PRONY_OK;
 }
 
+/* Repeats the generation, then profiles a step and, if asked for, the prompt. The generator has its stop ids again
+ * afterwards. */
 prony_status prony_generation_measure(prony_report **decode, prony_report **prefill, prony_generator *generator,
                                       const prony_generation_options *options, prony_error *error)
 {

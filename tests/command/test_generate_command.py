@@ -233,6 +233,7 @@ class Generate(CommandTest):
         self.assertEqual((code, err), (DONE, ""))
         self.assertIn("All 3 new ids are equal.", out)
         self.assertEqual((document["equal_ids"], document["results"][0]["pairs"]), (3, 1))
+        self.assertEqual(document["results"][0]["decode"]["prony_is"], "not judged")
 
     def test_an_interrupted_versus_writes_valid_json(self):
         code, out, err, document = self.versus_fake(1, FAKE_ORT_STOP=self.path("stop"))
