@@ -22,14 +22,15 @@ static service_client *client_of(struct MHD_Connection *connection)
     return info ? info->socket_context : NULL;
 }
 
-/* `working`: the service has the request; otherwise the client is waited for. */
-static void mark_client(service *s, struct MHD_Connection *connection, bool working)
+/* The time of a request counts from the end of the one before: the headers do not begin it anew. */
+static void mark_client(service *s, struct MHD_Connection *connection, client_phase phase)
 {
     service_client *c = client_of(connection);
     if (!c) return;
     pthread_mutex_lock(&s->lock);
-    c->working = working;
-    c->since_ns = prony_now_ns();
+    c->phase = phase;
+    c->left = false;
+    if (phase != CLIENT_SENDS) c->since_ns = prony_now_ns();
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -88,7 +89,7 @@ static enum MHD_Result send_answer(service *s, struct MHD_Connection *connection
     enum MHD_Result result = MHD_queue_response(connection, (unsigned)a->status, response);
     MHD_destroy_response(response);
     count_answer(s, a->status);
-    mark_client(s, connection, false);
+    mark_client(s, connection, CLIENT_QUIET);
     return result;
 }
 
@@ -181,6 +182,7 @@ static enum MHD_Result begin(service *s, struct MHD_Connection *connection, cons
     exchange *x = calloc(1, sizeof *x);
     if (!x) return MHD_NO;
     *state = x;
+    mark_client(s, connection, CLIENT_SENDS);
     pthread_mutex_lock(&s->lock);
     s->exchanges++;
     pthread_mutex_unlock(&s->lock);
@@ -227,7 +229,7 @@ static enum MHD_Result handle(service *s, struct MHD_Connection *connection, con
                               exchange *x)
 {
     service_answer answer = {.header_size = SIZE_MAX};
-    mark_client(s, connection, true);
+    mark_client(s, connection, CLIENT_WAITS);
     if (x->refused) return send_refusal(s, connection, method, url, x->refused, false);
     service_route route = service_find_route(s, method, url, &answer);
     if (route.target == ROUTE_INFER) return handle_infer(s, connection, route.model, x);
@@ -264,7 +266,7 @@ void exchange_completed(void *user, struct MHD_Connection *connection, void **st
     exchange *x = *state;
     (void)code;
     if (!x) return;
-    mark_client(s, connection, false);
+    mark_client(s, connection, CLIENT_QUIET);
     pthread_mutex_lock(&s->lock);
     s->exchanges--;
     pthread_mutex_unlock(&s->lock);

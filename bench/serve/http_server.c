@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BACKLOG = 511, HTTP_THREADS = 2, DRAIN_STEP_NS = 5000000, LAST_NS = 500000000 };
+enum { BACKLOG = 511, HTTP_THREADS = 2, DRAIN_STEP_NS = 20000000, LAST_NS = 500000000 };
 
 /* ---- connections ---- */
 
@@ -52,11 +52,23 @@ static void watch_client(void *user, struct MHD_Connection *connection, void **c
     *context = NULL;
 }
 
+/* libmicrohttpd keeps a connection whose client leaves within a body until it times out. */
+static bool sends_no_more(const service_client *c)
+{
+    char byte;
+    return c->phase == CLIENT_SENDS && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* A body's last bytes may be on their way through libmicrohttpd while the socket is empty already: two sweeps must see it. */
 void service_sweep(service *s, int64_t now_ns)
 {
     pthread_mutex_lock(&s->lock);
-    for (service_client *c = s->clients; c; c = c->next)
-        if (!c->working && now_ns - c->since_ns > 2 * s->o->serve.client_timeout_ns) shutdown(c->fd, SHUT_RDWR);
+    for (service_client *c = s->clients; c; c = c->next) {
+        const bool late = c->phase != CLIENT_WAITS && now_ns - c->since_ns > 2 * s->o->serve.client_timeout_ns;
+        const bool left = sends_no_more(c);
+        if (late || (left && c->left)) shutdown(c->fd, SHUT_RDWR);
+        c->left = left;
+    }
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -136,6 +148,7 @@ static void await_exchanges(service *s, int64_t end_ns)
 {
     for (bool busy = true; busy && prony_now_ns() < end_ns;) {
         service_expire(s, prony_now_ns());
+        service_sweep(s, prony_now_ns());
         pthread_mutex_lock(&s->lock);
         busy = s->exchanges > 0;
         pthread_mutex_unlock(&s->lock);

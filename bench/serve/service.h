@@ -26,12 +26,19 @@ typedef struct service_answer {
     const char *allow;  /* of a 405: the path's methods; NULL otherwise */
 } service_answer;
 
-/* A connection: kept to end those whose requests do not arrive in time. Under the service's lock. */
+typedef enum client_phase {
+    CLIENT_QUIET, /* between requests, or a response is being sent */
+    CLIENT_SENDS, /* the headers have arrived, the body has not */
+    CLIENT_WAITS  /* a whole request has arrived and is not answered */
+} client_phase;
+
+/* A connection: kept to end those whose requests do not arrive in time, or never will. Under the service's lock. */
 typedef struct service_client {
     struct service_client *next, **link;
     int fd;
     int64_t since_ns; /* begin of the wait for a request, or of the sending of a response */
-    bool working;     /* a whole request has arrived and is not answered */
+    client_phase phase;
+    bool left; /* the last sweep found that the client sends no more, with the body incomplete */
 } service_client;
 
 /* One inference. The exchange and the batcher hold it; the first of the batcher, its deadline and the end of the service
