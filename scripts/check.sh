@@ -66,12 +66,13 @@ preset() { # NAME [TARGET]
     cmake --build --preset "$1" -j "$jobs" ${2:+--target "$2"}
 }
 
-# ctest's own lines say how many tests are left; the slowest ones follow them. A folder, then ctest's options.
+# ctest's own lines say how many tests are left; the slowest ones follow them. A folder, then ctest's options. One test more than
+# there are jobs: several wait for a service or a clock.
 run_tests() {
     local folder=$1 log status=0
     shift
     log=$(mktemp)
-    ctest --test-dir "$folder" --output-on-failure -j "$jobs" "$@" | tee "$log" || status=$?
+    ctest --test-dir "$folder" --output-on-failure -j $((jobs + 1)) "$@" | tee "$log" || status=$?
     echo "The slowest tests, in seconds:"
     sed -n 's/^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) [. ]*.* \([0-9.]*\) sec.*/\2 \1/p' "$log" | sort -rn | head -n 20 |
         awk '{ printf "%8.1f  %s\n", $1, $2 }'
