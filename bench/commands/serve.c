@@ -152,11 +152,24 @@ static void serve_write_metrics(service *s)
     buffer_free(&text);
 }
 
+/* Each version has the baselines of its own file. */
+static void compare_versions(service *s)
+{
+    for (size_t i = 0; s->past && i < s->model_count; i++) {
+        model_version *v = served_get(&s->models[i]);
+        const unsigned number = (unsigned)strtoul(v->text, NULL, 10);
+        if (s->compared[i] != number) alerts_compare_with(s->alerts, i, s->past, prony_history_at(v->described, 0));
+        s->compared[i] = number;
+        served_put(v);
+    }
+}
+
 static void each_second(service *s, process_times *times, uint64_t number)
 {
     int64_t now_ns = prony_now_ns();
     update_process(s, times);
     service_sweep(s, now_ns);
+    compare_versions(s);
     for (size_t i = 0; i < s->model_count; i++) {
         served_reap(&s->models[i]);
         served_look(&s->models[i]);
@@ -241,6 +254,24 @@ static int end_history(service *s, int code)
     return code == EXIT_DONE ? kept : code;
 }
 
+/* Sessions that drift alerts compare with. */
+static int read_past(service *s)
+{
+    prony_error error = {0};
+    history_store *store = NULL;
+    if (!alerts_drift(s->alerts)) return EXIT_DONE;
+    if (!s->history) {
+        fail(s->o, "an alert 'drift ...' compares with a history: --history FILE.db is missing");
+        return EXIT_USAGE;
+    }
+    if (prony_history_create(&s->past, &error) != PRONY_OK) return report_error(s->o, &error);
+    int code = store_open_to_read(&store, s->o, s->o->history.file);
+    if (code == EXIT_DONE) code = store_read(store, s->past, &(store_wanted){0});
+    store_close(store);
+    if (code == EXIT_DONE) compare_versions(s);
+    return code;
+}
+
 static int open_service(service *s)
 {
     static const char *names[SERVICE_MOST_MODELS];
@@ -249,6 +280,7 @@ static int open_service(service *s)
     for (size_t i = 0; code == EXIT_DONE && i < o->argument_count; i++) code = open_model(s, o->arguments[i]);
     for (size_t i = 0; i < s->model_count; i++) names[i] = s->models[i].name;
     if (code == EXIT_DONE) code = alerts_create(&s->alerts, o, names, s->model_count);
+    if (code == EXIT_DONE) code = read_past(s);
     if (code == EXIT_DONE) code = service_listen(s);
     if (code != EXIT_DONE || o->terminal.quiet) return code;
     for (size_t i = 0; i < s->model_count; i++) say_model(&s->models[i]);
@@ -295,6 +327,7 @@ int command_serve(const options *o)
     }
     free(s.event);
     prony_history_release(s.history);
+    prony_history_release(s.past);
     pthread_cond_destroy(&s.change);
     pthread_mutex_destroy(&s.lock);
     return code;

@@ -266,7 +266,8 @@ static const option_row rows[] = {
     {"alert", 0, OPTION_COMMON, GROUP_SERVICE, SERVE, OPTION_TEXTS, LIST(serve.alerts, serve.alert_count), .value = "RULE",
      .help = "such as \"latency_p99 > 50ms for 60s\" (repeatable)",
      .details = "Metrics: latency_mean, latency_p50, latency_p90, latency_p95, latency_p99, latency_max, queue_p50, queue_p99, rate, samples, errors, batch, "
-                "waiting, memory. Comparison: > or <. Times need a unit, rates may end with /s, errors with %. The figures are those of the last 10 s."},
+                "waiting, memory. Comparison: > or <. Times need a unit, rates may end with /s, errors with %. The figures are those of the last 10 s. "
+                "\"drift latency_median 5%\" compares with earlier sessions in --history."},
     {"alert-file", 0, OPTION_RARE, GROUP_SERVICE, SERVE, OPTION_TEXT, F(serve.alert_file), .value = "F", .help = "file of rules, one per line; # begins a comment"},
     {"alert-command", 0, OPTION_COMMON, GROUP_SERVICE, SERVE, OPTION_TEXT, F(serve.alert_command), .value = "COMMAND",
      .help = "run for each alert and its end, with a JSON object on stdin", .details = "A webhook is curl -sS --json @- https://example.org/hook."},

@@ -10,15 +10,16 @@ typedef enum unit_kind { UNIT_TIME, UNIT_RATE, UNIT_SHARE, UNIT_COUNT, UNIT_BYTE
 static const struct {
     const char *name;
     unit_kind kind;
-} metrics[ALERT_METRICS] = {[ALERT_LATENCY_MEAN] = {"latency_mean", UNIT_TIME},
-                            [ALERT_LATENCY_P50] = {"latency_p50", UNIT_TIME},
-                            [ALERT_LATENCY_P90] = {"latency_p90", UNIT_TIME},
-                            [ALERT_LATENCY_P95] = {"latency_p95", UNIT_TIME},
-                            [ALERT_LATENCY_P99] = {"latency_p99", UNIT_TIME},
-                            [ALERT_LATENCY_MAX] = {"latency_max", UNIT_TIME},
+    const char *history; /* key of the metric that a session of `prony serve` leaves; NULL: none */
+} metrics[ALERT_METRICS] = {[ALERT_LATENCY_MEAN] = {"latency_mean", UNIT_TIME, "latency_mean"},
+                            [ALERT_LATENCY_P50] = {"latency_p50", UNIT_TIME, "latency"},
+                            [ALERT_LATENCY_P90] = {"latency_p90", UNIT_TIME, "latency_p90"},
+                            [ALERT_LATENCY_P95] = {"latency_p95", UNIT_TIME, "latency_p95"},
+                            [ALERT_LATENCY_P99] = {"latency_p99", UNIT_TIME, "latency_p99"},
+                            [ALERT_LATENCY_MAX] = {"latency_max", UNIT_TIME, "latency_max"},
                             [ALERT_QUEUE_P50] = {"queue_p50", UNIT_TIME},
                             [ALERT_QUEUE_P99] = {"queue_p99", UNIT_TIME},
-                            [ALERT_RATE] = {"rate", UNIT_RATE},
+                            [ALERT_RATE] = {"rate", UNIT_RATE, "requests_per_second"},
                             [ALERT_SAMPLES] = {"samples", UNIT_RATE},
                             [ALERT_ERRORS] = {"errors", UNIT_SHARE},
                             [ALERT_BATCH] = {"batch", UNIT_COUNT},
@@ -75,19 +76,51 @@ static bool alert_find_metric(const char *word, alert_metric *out)
 
 static bool refuse_rule(char message[ALERT_MESSAGE], const char *text, const char *why, const char *value)
 {
-    snprintf(message, ALERT_MESSAGE, "'%.80s': %s '%.40s'; wanted METRIC > LIMIT [for TIME]", text, why, value);
+    snprintf(message, ALERT_MESSAGE,
+             "'%.80s': %s '%.40s'; wanted METRIC > LIMIT [for TIME], or drift METRIC SHARE [for TIME]", text, why,
+             value);
     return false;
+}
+
+/* "for TIME" and the end of a rule. */
+static bool parse_time(alert_rule *rule, const char *text, const char *at, char time[64], char message[ALERT_MESSAGE])
+{
+    char word[64] = "", more[64] = "";
+    double for_ns = 0;
+    *time = '\0';
+    if (!alert_next_word(&at, word)) return true;
+    if (strcmp(word, "for") != 0) return refuse_rule(message, text, "unexpected", word);
+    if (!alert_next_word(&at, time) || !alert_read_value(time, times, &for_ns) || for_ns > 86400e9 * 30)
+        return refuse_rule(message, text, "a time such as 60s, got", time);
+    if (alert_next_word(&at, more)) return refuse_rule(message, text, "unexpected", more);
+    rule->for_ns = (int64_t)for_ns;
+    return true;
+}
+
+/* Behind "drift": latencies drift upwards, rates downwards. */
+static bool parse_drift(alert_rule *rule, const char *text, const char *at, char message[ALERT_MESSAGE])
+{
+    char metric[64] = "", share[64] = "", time[64];
+    alert_next_word(&at, metric);
+    if (!alert_find_metric(metric, &rule->metric)) return refuse_rule(message, text, "unknown metric", metric);
+    if (!metrics[rule->metric].history) return refuse_rule(message, text, "histories have no metric", metric);
+    if (!alert_next_word(&at, share) || !alert_read_value(share, shares, &rule->drift) || !(rule->drift > 0))
+        return refuse_rule(message, text, "a share above 0 such as 5%, got", share);
+    if (!parse_time(rule, text, at, time, message)) return false;
+    rule->above = metrics[rule->metric].kind == UNIT_TIME;
+    snprintf(rule->text, sizeof rule->text, "drift %s %s%s%s", metric, share, *time ? " for " : "", time);
+    return true;
 }
 
 bool alert_parse(alert_rule *rule, const char *text, char message[ALERT_MESSAGE])
 {
     static const char *const wanted[] = {"a time such as 50ms, got", "a rate such as 100/s, got",
                                          "per cent such as 1%, got", "a number, got", "a size such as 2GiB, got"};
-    char metric[64] = "", comparison[64] = "", limit[64] = "", word[64] = "";
+    char metric[64] = "", comparison[64] = "", limit[64] = "", time[64];
     const char *at = text;
-    double for_ns = 0;
     *rule = (alert_rule){.above = true};
     alert_next_word(&at, metric);
+    if (strcmp(metric, "drift") == 0) return parse_drift(rule, text, at, message);
     if (!alert_find_metric(metric, &rule->metric)) return refuse_rule(message, text, "unknown metric", metric);
     if (!alert_next_word(&at, comparison) || (*comparison != '<' && *comparison != '>'))
         return refuse_rule(message, text, "no comparison behind", metric);
@@ -95,27 +128,32 @@ bool alert_parse(alert_rule *rule, const char *text, char message[ALERT_MESSAGE]
     unit_kind kind = metrics[rule->metric].kind;
     if (!alert_next_word(&at, limit) || !alert_read_value(limit, units[kind], &rule->limit))
         return refuse_rule(message, text, wanted[kind], limit);
-    if (alert_next_word(&at, word)) {
-        char time[64] = "", more[64] = "";
-        if (strcmp(word, "for") != 0) return refuse_rule(message, text, "unexpected", word);
-        if (!alert_next_word(&at, time) || !alert_read_value(time, times, &for_ns) || for_ns > 86400e9 * 30)
-            return refuse_rule(message, text, "a time such as 60s, got", time);
-        if (alert_next_word(&at, more)) return refuse_rule(message, text, "unexpected", more);
-        snprintf(rule->text, sizeof rule->text, "%s %s %s for %s", metric, comparison, limit, time);
-    } else {
-        snprintf(rule->text, sizeof rule->text, "%s %s %s", metric, comparison, limit);
-    }
-    rule->for_ns = (int64_t)for_ns;
+    if (!parse_time(rule, text, at, time, message)) return false;
+    snprintf(rule->text, sizeof rule->text, "%s %s %s%s%s", metric, comparison, limit, *time ? " for " : "", time);
     return true;
+}
+
+const char *alert_history_metric(alert_metric metric)
+{
+    return metrics[metric].history;
+}
+
+/* NaN: a drift rule without a baseline. */
+static double alert_limit(const alert_state *state, const alert_rule *rule)
+{
+    if (!rule->drift) return rule->limit;
+    if (!(state->baseline > 0)) return NAN;
+    return state->baseline * (rule->above ? 1 + rule->drift : 1 - rule->drift);
 }
 
 alert_event alert_step(alert_state *state, const alert_rule *rule, double value, int64_t now_ns)
 {
-    if (isnan(value)) {
+    const double limit = alert_limit(state, rule);
+    if (isnan(value) || isnan(limit)) {
         state->changing = false;
         return ALERT_NOTHING;
     }
-    bool holds = rule->above ? value > rule->limit : value < rule->limit;
+    bool holds = rule->above ? value > limit : value < limit;
     state->value = value;
     state->known = true;
     if (holds == state->firing) {
@@ -128,6 +166,47 @@ alert_event alert_step(alert_state *state, const alert_rule *rule, double value,
     state->changing = false;
     state->firing = holds;
     return holds ? ALERT_FIRES : ALERT_ENDS;
+}
+
+/* ---- baselines ---- */
+
+static bool is_like_session(const prony_history_run *run, const prony_history_run *like)
+{
+    return !*run->document && strcmp(run->sha256, like->sha256) == 0 &&
+           strcmp(run->fingerprint, like->fingerprint) == 0 && strcmp(run->configuration, like->configuration) == 0;
+}
+
+static int alert_compare_numbers(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Keeps the newest values in the order of their times, so that the history's order does not matter. */
+double alert_baseline(const prony_history *past, const prony_history_run *like, const char *metric, size_t *sessions)
+{
+    double values[ALERT_MOST_SESSIONS + 1];
+    int64_t times_s[ALERT_MOST_SESSIONS + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < prony_history_count(past); i++) {
+        const prony_history_run *run = prony_history_at(past, i);
+        if (!is_like_session(run, like)) continue;
+        for (size_t v = 0; v < run->value_count; v++) {
+            if (strcmp(run->values[v].metric, metric) != 0) continue;
+            size_t at = count;
+            for (; at > 0 && times_s[at - 1] < run->time_s; at--) {
+                times_s[at] = times_s[at - 1];
+                values[at] = values[at - 1];
+            }
+            times_s[at] = run->time_s;
+            values[at] = run->values[v].value;
+            if (count < ALERT_MOST_SESSIONS) count++;
+        }
+    }
+    *sessions = count;
+    if (count < ALERT_LEAST_SESSIONS) return 0;
+    qsort(values, count, sizeof *values, alert_compare_numbers);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 static double known_time(int64_t ns)

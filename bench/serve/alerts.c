@@ -104,14 +104,16 @@ static char *alert_json(const alert_set *set, size_t rule, size_t model)
 {
     const alert_state *s = &set->states[alert_index(set, rule, model)];
     text_buffer to = {0};
-    char value[32] = "not known";
+    char value[32] = "not known", baseline[32];
     if (s->known) alert_show(set->rules[rule].metric, s->value, value);
+    alert_show(set->rules[rule].metric, s->baseline, baseline);
     buffer_format(&to, "{\"status\":\"%s\",\"model\":", s->firing ? "firing" : "resolved");
     buffer_json(&to, set->models[model], strlen(set->models[model]));
     buffer_text(&to, ",\"rule\":");
     buffer_json(&to, set->rules[rule].text, strlen(set->rules[rule].text));
     buffer_text(&to, ",\"value\":");
     buffer_json(&to, value, strlen(value));
+    if (s->baseline > 0) buffer_format(&to, ",\"baseline\":\"%s\"", baseline);
     buffer_format(&to, ",\"fired_at\":%lld,\"time\":%lld}\n", (long long)s->fired_at, (long long)time(NULL));
     if (to.failed) buffer_free(&to);
     return to.data;
@@ -142,10 +144,11 @@ static void queue_delivery(alert_set *set, size_t rule, size_t model)
 static void say(alert_set *set, size_t rule, size_t model)
 {
     const alert_state *s = &set->states[alert_index(set, rule, model)];
-    char value[32] = "not known";
+    char value[32] = "not known", baseline[32];
     if (s->known) alert_show(set->rules[rule].metric, s->value, value);
-    fail(set->o, "alert %s: model '%s': %s (%s)", s->firing ? "fires" : "ends", set->models[model],
-         set->rules[rule].text, value);
+    alert_show(set->rules[rule].metric, s->baseline, baseline);
+    fail(set->o, "alert %s: model '%s': %s (%s%s%s)", s->firing ? "fires" : "ends", set->models[model],
+         set->rules[rule].text, value, s->baseline > 0 ? ", baseline " : "", s->baseline > 0 ? baseline : "");
 }
 
 /* Only the main thread changes states, so only the change takes the lock: writing the state file may last. */
@@ -312,6 +315,30 @@ void alerts_free(alert_set *set)
     free(set->unsent);
     pthread_mutex_destroy(&set->lock);
     free(set);
+}
+
+bool alerts_drift(const alert_set *set)
+{
+    bool drift = false;
+    for (size_t r = 0; set && r < set->rule_count; r++) drift = drift || set->rules[r].drift > 0;
+    return drift;
+}
+
+void alerts_compare_with(alert_set *set, size_t model, const prony_history *past, const prony_history_run *like)
+{
+    for (size_t r = 0; r < set->rule_count; r++) {
+        const alert_rule *rule = &set->rules[r];
+        size_t sessions;
+        if (!rule->drift) continue;
+        double baseline = alert_baseline(past, like, alert_history_metric(rule->metric), &sessions);
+        pthread_mutex_lock(&set->lock);
+        set->states[alert_index(set, r, model)].baseline = baseline;
+        pthread_mutex_unlock(&set->lock);
+        if (!baseline)
+            fail(set->o,
+                 "alert '%s': model '%s': the history has %zu of %d sessions of this file, machine and configuration",
+                 rule->text, set->models[model], sessions, ALERT_LEAST_SESSIONS);
+    }
 }
 
 size_t alerts_firing(alert_set *set)

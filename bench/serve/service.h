@@ -91,7 +91,9 @@ typedef struct service {
     double cpu_share, other_share; /* processors that this process and others used in the last second; -1: not known */
     int64_t rss_bytes;             /* -1: not known */
     struct alert_set *alerts;
-    prony_history *history; /* runs for --history; NULL: none */
+    prony_history *history;                 /* runs for --history; NULL: none */
+    prony_history *past;                    /* sessions that drift alerts compare with; NULL: no such rule */
+    unsigned compared[SERVICE_MOST_MODELS]; /* versions that have their baselines */
 } service;
 
 /* ---- http_server.c ---- */

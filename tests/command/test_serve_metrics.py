@@ -19,6 +19,7 @@ import urllib.request
 import chromium
 import command_case
 import onnx_bytes as ob
+from command_case import USAGE, run
 from serve_case import ServeTest, count_request, counting_model, serving, tensor
 
 
@@ -238,6 +239,27 @@ class Alerts(ServeTest):
             self.assertTrue(service.get("/live")["alerts"][0]["firing"])
             self.assertNotIn("alert", service.said)
         self.assertEqual(len(self.read(log).splitlines()), 1)
+
+    def test_a_drift_is_found_beside_earlier_sessions(self):
+        self.save("count.onnx", counting_model())
+        history = self.path("past.db")
+        arguments = [self.path("count.onnx"), "-x", 1, "--history", history]
+        drift = arguments + ["--alert", "drift latency_median 200% for 1s"]
+        for _ in range(3):
+            with serving(*drift) as service:
+                for _ in range(20):
+                    service.infer("count", count_request(500))
+                self.assertIn("of 3 sessions of this file, machine and configuration", service.said)
+        with serving(*drift) as service:
+            self.assertNotIn("of 3 sessions", service.said)
+            end = time.monotonic() + 20
+            while "alert fires" not in service.said and time.monotonic() < end:
+                service.infer("count", count_request(50000))
+            self.assertRegex(service.said, r"alert fires: model 'count': drift latency_median 200% for 1s "
+                                           r"\([0-9.e+]+ ms, baseline [0-9.e-]+ ms\)")
+        code, _, error = run("serve", self.path("count.onnx"), "--port", 0, "--alert", "drift latency_median 5%")
+        self.assertEqual(code, USAGE)
+        self.assertIn("--history FILE.db is missing", error)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,14 @@ static void rules_are_read(void **state)
                                       "errors > 3",
                                       "rate > nan",
                                       "rate > -1",
-                                      "memory > 2"};
+                                      "memory > 2",
+                                      "drift",
+                                      "drift latency_p50",
+                                      "drift latency_p50 5",
+                                      "drift latency_p50 0%",
+                                      "drift queue_p50 5%",
+                                      "drift latency_p50 > 5%",
+                                      "drift latency_p50 5% for"};
     char message[ALERT_MESSAGE];
     alert_rule rule;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -203,6 +210,71 @@ static void a_restart_misses_and_repeats_nothing(void **state)
     rmdir(folder);
 }
 
+static void add_session(prony_history *past, int64_t time_s, const char *document, const char *configuration,
+                        double value)
+{
+    const prony_history_value values[] = {{"latency", value, {NAN, NAN}}};
+    const prony_history_run run = {.time_s = time_s,
+                                   .document = document,
+                                   .model = "m",
+                                   .sha256 = "5a",
+                                   .machine = "here",
+                                   .fingerprint = "f",
+                                   .configuration = configuration,
+                                   .commit = "",
+                                   .label = "",
+                                   .prony = "",
+                                   .others_share = -1,
+                                   .values = values,
+                                   .value_count = 1};
+    prony_error error = {0};
+    if (prony_history_add(past, &run, &error) != PRONY_OK) fail_msg("%s", error.message);
+}
+
+/* The newest ten sessions alone, in any order of adding; other documents, configurations and files do not count. */
+static void baselines_are_medians_of_like_sessions(void **state)
+{
+    (void)state;
+    prony_error error = {0};
+    prony_history *past = NULL;
+    size_t sessions = 0;
+    assert_int_equal(prony_history_create(&past, &error), PRONY_OK);
+    add_session(past, 50, "", "a", 4);
+    add_session(past, 51, "", "a", 6);
+    add_session(past, 52, "prony.report/1", "a", 900);
+    add_session(past, 53, "", "b", 900);
+    const prony_history_run like = *prony_history_at(past, 0);
+    prony_history_run other = like;
+    other.sha256 = "5b";
+    assert_true(alert_baseline(past, &like, "latency", &sessions) == 0 && sessions == 2);
+    add_session(past, 40, "", "a", 5);
+    assert_true(alert_baseline(past, &like, "latency", &sessions) == 5 && sessions == 3);
+    assert_true(alert_baseline(past, &like, "latency_p99", &sessions) == 0 && sessions == 0);
+    assert_true(alert_baseline(past, &other, "latency", &sessions) == 0 && sessions == 0);
+    for (int i = 0; i < 20; i++) add_session(past, 100 - i, "", "a", i < 10 ? 7 : 100);
+    assert_true(alert_baseline(past, &like, "latency", &sessions) == 7 && sessions == ALERT_MOST_SESSIONS);
+    prony_history_release(past);
+}
+
+static void a_drift_needs_a_baseline(void **state)
+{
+    (void)state;
+    char message[ALERT_MESSAGE];
+    alert_rule slower, fewer;
+    alert_state s = {0}, rests = {0};
+    assert_true(alert_parse(&slower, " drift  latency_median 5% for 0s", message));
+    assert_string_equal(slower.text, "drift latency_median 5% for 0s");
+    assert_true(alert_parse(&fewer, "drift throughput 10%", message));
+    assert_int_equal(alert_step(&rests, &slower, 1e9, SECOND), ALERT_NOTHING);
+    s.baseline = 100;
+    assert_int_equal(alert_step(&s, &slower, 104, SECOND), ALERT_NOTHING);
+    assert_int_equal(alert_step(&s, &slower, 106, SECOND), ALERT_FIRES);
+    assert_int_equal(alert_step(&s, &slower, 50, SECOND), ALERT_ENDS);
+    assert_int_equal(alert_step(&s, &fewer, 91, SECOND), ALERT_NOTHING);
+    assert_int_equal(alert_step(&s, &fewer, 200, SECOND), ALERT_NOTHING);
+    assert_int_equal(alert_step(&s, &fewer, 89, SECOND), ALERT_FIRES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +282,8 @@ int main(void)
         cmocka_unit_test(an_alert_fires_and_ends_once),
         cmocka_unit_test(random_series_follow_the_definition),
         cmocka_unit_test(a_restart_misses_and_repeats_nothing),
+        cmocka_unit_test(baselines_are_medians_of_like_sessions),
+        cmocka_unit_test(a_drift_needs_a_baseline),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
