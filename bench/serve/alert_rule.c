@@ -17,14 +17,14 @@ static const struct {
                             [ALERT_LATENCY_P95] = {"latency_p95", UNIT_TIME, "latency_p95"},
                             [ALERT_LATENCY_P99] = {"latency_p99", UNIT_TIME, "latency_p99"},
                             [ALERT_LATENCY_MAX] = {"latency_max", UNIT_TIME, "latency_max"},
-                            [ALERT_QUEUE_P50] = {"queue_p50", UNIT_TIME},
-                            [ALERT_QUEUE_P99] = {"queue_p99", UNIT_TIME},
+                            [ALERT_QUEUE_P50] = {"queue_p50", UNIT_TIME, NULL},
+                            [ALERT_QUEUE_P99] = {"queue_p99", UNIT_TIME, NULL},
                             [ALERT_RATE] = {"rate", UNIT_RATE, "requests_per_second"},
-                            [ALERT_SAMPLES] = {"samples", UNIT_RATE},
-                            [ALERT_ERRORS] = {"errors", UNIT_SHARE},
-                            [ALERT_BATCH] = {"batch", UNIT_COUNT},
-                            [ALERT_WAITING] = {"waiting", UNIT_COUNT},
-                            [ALERT_MEMORY] = {"memory", UNIT_BYTES}};
+                            [ALERT_SAMPLES] = {"samples", UNIT_RATE, NULL},
+                            [ALERT_ERRORS] = {"errors", UNIT_SHARE, NULL},
+                            [ALERT_BATCH] = {"batch", UNIT_COUNT, NULL},
+                            [ALERT_WAITING] = {"waiting", UNIT_COUNT, NULL},
+                            [ALERT_MEMORY] = {"memory", UNIT_BYTES, NULL}};
 
 static const struct {
     const char *name;
@@ -141,7 +141,7 @@ const char *alert_history_metric(alert_metric metric)
 /* NaN: a drift rule without a baseline. */
 static double alert_limit(const alert_state *state, const alert_rule *rule)
 {
-    if (!rule->drift) return rule->limit;
+    if (rule->drift == 0) return rule->limit;
     if (!(state->baseline > 0)) return NAN;
     return state->baseline * (rule->above ? 1 + rule->drift : 1 - rule->drift);
 }

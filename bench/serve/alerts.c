@@ -329,12 +329,12 @@ void alerts_compare_with(alert_set *set, size_t model, const prony_history *past
     for (size_t r = 0; r < set->rule_count; r++) {
         const alert_rule *rule = &set->rules[r];
         size_t sessions;
-        if (!rule->drift) continue;
+        if (rule->drift == 0) continue;
         double baseline = alert_baseline(past, like, alert_history_metric(rule->metric), &sessions);
         pthread_mutex_lock(&set->lock);
         set->states[alert_index(set, r, model)].baseline = baseline;
         pthread_mutex_unlock(&set->lock);
-        if (!baseline)
+        if (baseline == 0)
             fail(set->o,
                  "alert '%s': model '%s': the history has %zu of %d sessions of this file, machine and configuration",
                  rule->text, set->models[model], sessions, ALERT_LEAST_SESSIONS);
