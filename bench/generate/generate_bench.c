@@ -107,10 +107,10 @@ static const char *generate_time(const generation_table *t, int64_t ns, char tex
     return text;
 }
 
-/* "12.3 M" of a count, "12.3 Mi" of bytes. */
+/* "12.3 M" of a count, "12.3 KiB" of bytes. */
 static const char *generate_number(double value, bool bytes, char text[SHOWN_BYTES])
 {
-    const char *const units[] = {"", "k", "M", "G", "T"};
+    const char *const units[] = {"", bytes ? "K" : "k", "M", "G", "T"};
     const double base = bytes ? 1024 : 1000;
     size_t k = 0;
     while (value >= base && k < 4) {

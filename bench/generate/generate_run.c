@@ -74,6 +74,20 @@ static int write_ids_json(const options *o, const generated *g, size_t wanted)
     return json_close(&file, o, code);
 }
 
+/* Refuses sizes that are not those of the prompt, and files of outputs, which stay in the generator. */
+static int check_generate_options(const options *o, const prompt *p)
+{
+    if (o->files.output_dir)
+        return usage(o, "--output-dir does not go with --generate: the new ids go to stdout and to --json F");
+    if (o->model.batch && (size_t)o->model.batch != p->sequences)
+        return usage(o, "-b %lld differs from the sequences of --prompt-ids: %zu; ';' begins the next one",
+                     (long long)o->model.batch, p->sequences);
+    if (o->generate.prompt && (size_t)o->generate.prompt != p->longest)
+        return usage(o, "--generate prompt=%lld differs from the %zu ids of --prompt-ids",
+                     (long long)o->generate.prompt, p->longest);
+    return EXIT_DONE;
+}
+
 /* Generates for all sequences, then prints a line of ids for each. */
 int command_run_generate(const options *o)
 {
@@ -86,6 +100,7 @@ int command_run_generate(const options *o)
     const bool json_stdout = o->files.json && strcmp(o->files.json, "-") == 0;
     if (!o->generate.prompt_ids) return usage(o, "run --generate needs --prompt-ids, such as --prompt-ids 1,2,3");
     int code = prompt_read(o, &p);
+    if (code == EXIT_DONE) code = check_generate_options(o, &p);
     if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
     if (code == EXIT_DONE) code = quantize_in_place(o, &model);
     if (code == EXIT_DONE)

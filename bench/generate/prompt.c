@@ -22,9 +22,22 @@ static int prompt_add(const options *o, int64_t **ids, size_t *count, int64_t id
     return EXIT_DONE;
 }
 
+/* A comma without an id beside it: an id is missing. */
+static bool ids_lack_one(const char *text)
+{
+    for (bool before = true;; text++) {
+        text += strspn(text, " ");
+        const bool ends = *text == ',' || *text == '\0';
+        if (ends && before) return true;
+        if (*text == '\0') return false;
+        before = ends;
+    }
+}
+
 int ids_parse(const options *o, const char *option, const char *text, int64_t **ids, size_t *count)
 {
     const char *rest = text, *item;
+    if (ids_lack_one(text)) return usage(o, "--%s needs ids such as 1,2,3, got '%s'", option, text);
     for (size_t length; (length = next_item(&rest, ',', &item));) {
         char number[32];
         int64_t id = 0;
@@ -35,7 +48,7 @@ int ids_parse(const options *o, const char *option, const char *text, int64_t **
         const int code = prompt_add(o, ids, count, id);
         if (code != EXIT_DONE) return code;
     }
-    return *count ? EXIT_DONE : usage(o, "--%s needs ids such as 1,2,3, got '%s'", option, text);
+    return EXIT_DONE;
 }
 
 static int prompt_end_sequence(const options *o, prompt *p, size_t length)
@@ -72,7 +85,7 @@ int prompt_read(const options *o, prompt *out)
 {
     const char *text = o->generate.prompt_ids;
     if (!text) return EXIT_DONE;
-    if (text[strspn(text, "0123456789,; ")] != '\0') return prompt_load(o, text, out);
+    if (text[strspn(text, "0123456789,; +-.")] != '\0') return prompt_load(o, text, out);
     const char *rest = text, *item;
     int code = EXIT_DONE;
     for (size_t length; code == EXIT_DONE && (length = next_item(&rest, ';', &item));) {

@@ -202,11 +202,11 @@ static const option_row rows[] = {
     {"generate", 0, OPTION_COMMON, GROUP_MEASURING, RUN | BENCH | VERSUS | PEER, OPTION_PARSED, .parse = parse_generate, .value = "SIZES",
      .help = "a decoder's prompt and new tokens: prompt=512,new=128",
      .details = "run prints the new ids; bench measures prefill and decode, versus both beside ONNX Runtime.",
-     .wanted = "prompt=N and new=N, separated by a comma"},
+     .wanted = "prompt=N and new=N, separated by a comma, each from 1 to 2147483647"},
     {"generate", 0, OPTION_RARE, GROUP_MEASURING, PROFILE, OPTION_PARSED, .parse = parse_generate, .value = "SIZES",
      .help = "a decoder's prompt and new tokens: prompt=512,new=128",
      .details = "The report is of one step at the last position. The prompt's report goes to files beside it: F_prefill.",
-     .wanted = "prompt=N and new=N, separated by a comma"},
+     .wanted = "prompt=N and new=N, separated by a comma, each from 1 to 2147483647"},
 
     /* ---- load ---- */
     {"scenario", 0, OPTION_COMMON, GROUP_LOAD, BENCH, OPTION_CHOICE, F(load.scenario), .choices = "single,multi,server,offline",

@@ -136,12 +136,29 @@ class Generate(CommandTest):
         self.refuse(FAILED, ["different lengths", "need inputs attention_mask and position_ids"], "run",
                     self.model("gpt2-no-cache"), *new, "--prompt-ids", "1,2;3")
 
+    def test_options_that_the_prompt_contradicts(self):
+        """Each of these was ignored, and other ids than the wanted ones came out."""
+        model, new = self.model(), ("--generate", "new=4")
+        for ids in ("1,,2", ",1", "1,", "1, ,2", "1,2;3,", " ", "1,-2", "-1", "1.5"):
+            self.refuse(USAGE, ["--prompt-ids needs ids such as 1,2,3, got '"], "run", model, *new, "--prompt-ids", ids)
+        self.refuse(USAGE, ["--stop-ids needs ids", "got '2,,3'"], "run", model, *new, "--prompt-ids", "1", "--stop-ids", "2,,3")
+        self.assertEqual(self.ids(model, *new, "--prompt-ids", " 1 , 2"), self.ids(model, *new, "--prompt-ids", "1,2"))
+        self.refuse(USAGE, ["prompt=7 differs from the 2 ids of --prompt-ids"], "run", model, "--generate", "prompt=7,new=4",
+                    "--prompt-ids", "1,2")
+        self.refuse(USAGE, ["-b 2 differs from the sequences of --prompt-ids: 1"], "run", model, *new, "-b", "2", "--prompt-ids", "1,2")
+        self.assertEqual(len(self.ids(model, *new, "-b", "2", "--prompt-ids", "1,2;3,4")), 2)
+        self.refuse(USAGE, ["--output-dir does not go with --generate"], "run", model, *new, "--prompt-ids", "1", "--output-dir",
+                    self.path("out"))
+        self.refuse(USAGE, ["new=N", "each from 1 to 2147483647", "got 'new=0'"], "run", model, "--generate", "new=0", "--prompt-ids", "1")
+
     def test_bench(self):
         model = self.model()
         out = self.succeed("bench", model, "--generate", "prompt=16,new=8", "-r", "4", "--json", self.path("bench.json"))
         for words in ("prefill (pp16)", "decode (tg8)", "first token", "between tokens", "growth", "cache            growing",
                       "past_key_values.0.key -> present.0.key", "copied a token", "weights", "FLOPs"):
             self.assertIn(words, out)
+        self.assertRegex(out, "[0-9] KiB held")
+        self.assertNotIn("kiB", out)
         self.assertTrue(all(len(line) <= 80 for line in out.replace(model, "").splitlines()), out)
         report = json.loads(self.read(self.path("bench.json")))
         self.assertEqual(list(Schema("report").problems(report)), [])
