@@ -10,11 +10,12 @@ static double headroom(const capacity *c, const capacity_row *row)
     return row->largest_rate / c->o->load.rate - 1;
 }
 
-/* "+28 %", or "289 x" of ten times and more. */
+/* "+28 %", "289 x" of ten times and more, "2e+06 x": 8 characters at most. */
 static const char *headroom_text(const capacity *c, const capacity_row *row, char text[24])
 {
     const double more = headroom(c, row);
-    snprintf(text, 24, more < 9 ? "%+.0f %%" : "%.0f x", more < 9 ? 100 * more : more + 1);
+    const char *const format = more < 9 ? "%+.0f %%" : more < 99999 ? "%.0f x" : "%.0e x";
+    snprintf(text, 24, format, more < 9 ? 100 * more : more + 1);
     return text;
 }
 
@@ -32,9 +33,9 @@ static void print_answer(const capacity *c)
     char text[24];
     if (c->answer >= 0) {
         const capacity_row *row = &c->rows[c->answer];
-        printf("%d processor%s: --streams %d -x %d --max-batch %lld keeps p%g within %g ms at %g requests/s\n",
-               row->cores, row->cores == 1 ? "" : "s", row->sessions, row->threads, (long long)row->max_batch,
-               c->percentile * 100, milliseconds(c->o->load.latency_bound_ns), rate);
+        printf("%d processor%s keep%s p%g within %g ms at %g requests/s:\n  --streams %d -x %d --max-batch %lld\n",
+               row->cores, row->cores == 1 ? "" : "s", row->cores == 1 ? "s" : "", c->percentile * 100,
+               milliseconds(c->o->load.latency_bound_ns), rate, row->sessions, row->threads, (long long)row->max_batch);
         printf("headroom: it keeps the bound up to %.4g requests/s (%s)\n", row->largest_rate,
                headroom_text(c, row, text));
     } else {
@@ -54,25 +55,23 @@ static void print_answer(const capacity *c)
 static void capacity_print_rows(const capacity *c)
 {
     char title[32], text[24];
-    snprintf(title, sizeof title, "p%g at the rate", c->percentile * 100);
-    printf("\n  cores  sessions  threads  max batch  largest rate  headroom  %17s  busy\n", title);
+    snprintf(title, sizeof title, "p%g at rate", c->percentile * 100);
+    printf("\n  cores  sessions  threads  batch   largest rate  headroom  %14s  busy\n", title);
     for (size_t i = 0; i < c->row_count; i++) {
         const capacity_row *row = &c->rows[i];
-        printf("%c %5d  %8d  %7d  %9lld  %10.5g/s", (int)i == c->answer ? '*' : ' ', row->cores, row->sessions,
-               row->threads, (long long)row->max_batch, row->largest_rate);
+        printf("%c %5d  %8d  %7d  %5lld  %c%10.5g/s", (int)i == c->answer ? '*' : ' ', row->cores, row->sessions,
+               row->threads, (long long)row->max_batch, row->beyond ? '~' : ' ', row->largest_rate);
         if (row->largest_rate > 0)
             printf("  %8s", headroom_text(c, row, text));
         else
             printf("         -");
         if (row->at_rate.gave_up)
-            printf("  %17s  %4s", "does not keep up", "-");
+            printf("  %14s  %4s\n", "cannot keep up", "-");
         else
-            printf("  %14.4g ms  %2.0f %%", milliseconds(row->at_rate.quantile_ns), 100 * row->at_rate.utilisation);
-        puts(row->beyond ? "  estimated" : "");
+            printf("  %11.4g ms  %2.0f %%\n", milliseconds(row->at_rate.quantile_ns), 100 * row->at_rate.utilisation);
     }
     if (c->rows[c->row_count - 1].beyond)
-        printf("estimated: this machine has %d processors; times of more sessions are taken from them\n",
-               c->machine_cores);
+        printf("~ estimated: this machine has %d processors; their times stand for more\n", c->machine_cores);
 }
 
 /* The rows' percentiles come from measured runs: too few of them have no outliers. */
@@ -82,22 +81,22 @@ static void warn_of_samples(const capacity *c)
     for (size_t i = 0; i < c->row_count; i++)
         if (c->rows[i].samples < fewest) fewest = c->rows[i].samples;
     if (fewest < wanted)
-        printf("WARNING: some configurations rest on %zu measured runs of one size; p%g needs %zu: a longer time (-t) "
-               "measures more\n",
+        printf("! Some configurations rest on %zu measured runs of one size; p%g needs %zu.\n"
+               "  A longer time (-t) measures more.\n",
                fewest, c->percentile * 100, wanted);
 }
 
 static void print_cells(const capacity *c)
 {
-    puts("\nmeasured    sessions  threads  batch    median       p99   runs");
+    puts("\nmeasured    sessions  threads  batch       median          p99   runs");
     for (size_t i = 0; i < c->cell_count; i++) {
         const capacity_cell *cell = &c->cells[i];
-        printf("            %8d  %7d  %5lld  %6.4g ms  %6.4g ms  %5zu\n", cell->sessions, cell->threads,
+        printf("            %8d  %7d  %5lld  %9.4g ms  %9.4g ms  %5zu\n", cell->sessions, cell->threads,
                (long long)cell->batch, milliseconds(cell->median_ns), milliseconds(cell->p99_ns), cell->count);
     }
     printf("a lone request starts %.0f us after its arrival\n", (double)c->dispatch_ns / 1e3);
     if (c->other_cpus > 0.1)
-        printf("WARNING: other processes used %.1f processors meanwhile: the times are too long\n", c->other_cpus);
+        printf("! other processes used %.1f processors meanwhile: the times are too long\n", c->other_cpus);
     warn_of_samples(c);
     if (!c->combines) puts("requests of this model cannot be combined: every run takes one");
 }

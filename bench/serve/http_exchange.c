@@ -129,6 +129,37 @@ static bool timeout_header(struct MHD_Connection *connection, int64_t *ns)
     return true;
 }
 
+/* How the body's end is told. */
+typedef struct framing {
+    const char *length, *coding;
+    bool differs; /* several values */
+} framing;
+
+static enum MHD_Result framing_take(void *user, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    framing *f = user;
+    (void)kind;
+    const char **field = strcasecmp(name, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0      ? &f->length
+                         : strcasecmp(name, MHD_HTTP_HEADER_TRANSFER_ENCODING) == 0 ? &f->coding
+                                                                                    : NULL;
+    if (!field) return MHD_YES;
+    f->differs = f->differs || (*field && strcmp(*field, value ? value : "") != 0);
+    *field = value ? value : "";
+    return MHD_YES;
+}
+
+/* Why the body's end is not certain; NULL: it is. A proxy in front may take another end than libmicrohttpd, so that the
+ * rest of one client's body becomes the next client's request (request smuggling). RFC 9112, section 6.3. */
+static const char *framing_problem(struct MHD_Connection *connection)
+{
+    framing f = {0};
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, framing_take, &f);
+    if (f.differs) return "Content-Length or Transfer-Encoding has several values";
+    if (f.coding && f.length) return "the request has both Content-Length and Transfer-Encoding";
+    if (f.coding && strcasecmp(f.coding, "chunked") != 0) return "Transfer-Encoding is not chunked";
+    return NULL;
+}
+
 /* ---- the body ---- */
 
 static size_t body_limit(const service *s)
@@ -186,6 +217,8 @@ static enum MHD_Result begin(service *s, struct MHD_Connection *connection, cons
     pthread_mutex_lock(&s->lock);
     s->exchanges++;
     pthread_mutex_unlock(&s->lock);
+    const char *problem = framing_problem(connection);
+    if (problem) return send_error(s, connection, 400, problem, true);
     if (length == SIZE_MAX || length <= body_limit(s)) return MHD_YES;
     x->refused = 413;
     if (length <= most_read(s) && !header(connection, MHD_HTTP_HEADER_EXPECT)) return MHD_YES;

@@ -11,6 +11,7 @@
     X(MHD_create_response_from_callback)                                                                               \
     X(MHD_destroy_response)                                                                                            \
     X(MHD_get_connection_info)                                                                                         \
+    X(MHD_get_connection_values)                                                                                       \
     X(MHD_is_feature_supported)                                                                                        \
     X(MHD_lookup_connection_value)                                                                                     \
     X(MHD_queue_response)                                                                                              \
@@ -36,6 +37,7 @@ bool microhttpd_load(const char **why);
 #define MHD_create_response_from_callback microhttpd.MHD_create_response_from_callback
 #define MHD_destroy_response microhttpd.MHD_destroy_response
 #define MHD_get_connection_info microhttpd.MHD_get_connection_info
+#define MHD_get_connection_values microhttpd.MHD_get_connection_values
 #define MHD_is_feature_supported microhttpd.MHD_is_feature_supported
 #define MHD_lookup_connection_value microhttpd.MHD_lookup_connection_value
 #define MHD_queue_response microhttpd.MHD_queue_response

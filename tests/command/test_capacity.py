@@ -96,6 +96,20 @@ class Capacity(CommandTest):
         self.assertIn("p99.9 needs 1000", out)
         self.assertRegex(out, r"median +p99 +runs")
 
+    def test_text_has_80_columns(self):
+        """Rows of more processors than this machine's, and fast runs, made lines of 97 columns and columns that did not stand below
+        their titles."""
+        for rate, percentile in ((20, 99), (1e9, 99.99)):
+            code, out, error = run("capacity", self.digits, "--rate", rate, "--latency-bound", "2s", "-t", "0.2", "--processors", 300,
+                                   "--percentile", percentile)
+            self.assertEqual((code, error), (DONE if rate < 1e9 else VERDICT, ""))
+            lines = out.replace(self.digits, "").splitlines()
+            self.assertEqual([line for line in lines if len(line) > 80], [])
+            for title, last in (("  cores", "busy"), ("measured", "runs")):
+                first = next(i for i, line in enumerate(lines) if line.startswith(title))
+                for line in lines[first + 1:first + 3]:
+                    self.assertEqual(len(line), lines[first].index(last) + len(last), line)
+
     def test_page_and_table(self):
         out = self.succeed("capacity", self.digits, "--rate", 20, "--latency-bound", "2s", "-t", "0.5", "--html", self.path("c.html"),
                            "--csv", self.path("c.csv"))

@@ -142,7 +142,7 @@ class Generate(CommandTest):
         for ids in ("1,,2", ",1", "1,", "1, ,2", "1,2;3,", " ", "1,-2", "-1", "1.5"):
             self.refuse(USAGE, ["--prompt-ids needs ids such as 1,2,3, got '"], "run", model, *new, "--prompt-ids", ids)
         self.refuse(USAGE, ["--stop-ids needs ids", "got '2,,3'"], "run", model, *new, "--prompt-ids", "1", "--stop-ids", "2,,3")
-        self.assertEqual(self.ids(model, *new, "--prompt-ids", " 1 , 2"), self.ids(model, *new, "--prompt-ids", "1,2"))
+        self.assertEqual(self.ids(model, *new, "--prompt-ids", " 1, 2"), self.ids(model, *new, "--prompt-ids", "1,2"))
         self.refuse(USAGE, ["prompt=7 differs from the 2 ids of --prompt-ids"], "run", model, "--generate", "prompt=7,new=4",
                     "--prompt-ids", "1,2")
         self.refuse(USAGE, ["-b 2 differs from the sequences of --prompt-ids: 1"], "run", model, *new, "-b", "2", "--prompt-ids", "1,2")

@@ -81,6 +81,27 @@ class Hostile(ServeTest):
                 self.exchange(service, bytes(data))
             self.alive(service)
 
+    def test_a_body_has_one_end(self):
+        """Headers that name two ends of a body let a request pass a proxy unseen: 400, and the connection closes, so that the bytes
+        behind are no request."""
+        body = json.dumps(self.image()).encode()
+        hidden = b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n"
+        with serving(self.digits, "-x", 1) as service:
+            for headers, word in ((b"Content-Length: %d\r\nContent-Length: 5\r\n" % len(body), b"several values"),
+                                  (b"Content-Length: 5\r\nContent-Length: %d\r\n" % len(body), b"several values"),
+                                  (b"Content-Length: %d\r\nTransfer-Encoding: chunked\r\n" % len(body), b"both Content-Length"),
+                                  (b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", b"both Content-Length"),
+                                  (b"Transfer-Encoding: gzip\r\n", b"not chunked"),
+                                  (b"Transfer-Encoding: gzip, chunked\r\n", b"not chunked"),
+                                  (b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"several values")):
+                got = self.exchange(service, b"POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (INFER.encode(), headers) + body + hidden, 5)
+                self.assertEqual(got.count(b"HTTP/1.1 "), 1, (headers, got))
+                self.assertEqual(got.split(b" ")[1], b"400", (headers, got))
+                self.assertIn(word, got)
+            twice = b"POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (INFER.encode(), b"Content-Length: %d\r\n" % len(body) * 2)
+            self.assertIn(b" 200 ", self.exchange(service, twice + body, 5))  # the same value twice is one end
+            self.alive(service)
+
     def test_pipelining(self):
         whole = raw_request(INFER, json.dumps(self.image()).encode())
         with serving(self.digits, "-x", 1) as service, service.connect() as connection:
