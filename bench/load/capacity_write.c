@@ -88,7 +88,7 @@ static void warn_of_samples(const capacity *c)
 
 static void print_cells(const capacity *c)
 {
-    puts("\nmeasured    sessions  threads  batch       median          p99   runs");
+    puts("\nmeasured    sessions  threads  batch        median           p99   runs");
     for (size_t i = 0; i < c->cell_count; i++) {
         const capacity_cell *cell = &c->cells[i];
         printf("            %8d  %7d  %5lld  %9.4g ms  %9.4g ms  %5zu\n", cell->sessions, cell->threads,
