@@ -39,7 +39,7 @@ static void print_answer(const capacity *c)
         printf("headroom: it keeps the bound up to %.4g requests/s (%s)\n", row->largest_rate,
                headroom_text(c, row, text));
     } else {
-        printf("no machine of up to %d processor%s keeps p%g within %g ms at %g requests/s\n", c->cores,
+        printf("no machine of up to %d processor%s keeps the bound:\n  p%g within %g ms at %g requests/s\n", c->cores,
                c->cores == 1 ? "" : "s", c->percentile * 100, milliseconds(c->o->load.latency_bound_ns), rate);
     }
     if (c->doubling >= 0)
