@@ -107,6 +107,11 @@ endif()
 if(PRONY_OPENBLAS)
   message(STATUS "OpenBLAS: ${PRONY_OPENBLAS_LIBRARY}")
   get_filename_component(prn_blas_dir ${PRONY_OPENBLAS_LIBRARY} DIRECTORY)
+  string(FIND "${prn_blas_dir}" "${CMAKE_SYSROOT}/" prn_place)
+  if(CMAKE_SYSROOT AND prn_place EQUAL 0) # a cross build: the program runs where the root's folder is /
+    string(LENGTH "${CMAKE_SYSROOT}" prn_place)
+    string(SUBSTRING "${prn_blas_dir}" ${prn_place} -1 prn_blas_dir)
+  endif()
   target_include_directories(prony_dependencies SYSTEM INTERFACE ${PRONY_OPENBLAS_INCLUDE_DIR})
   target_compile_definitions(prony_dependencies INTERFACE PRN_HAVE_OPENBLAS=1 PRN_OPENBLAS_FOLDER="${prn_blas_dir}"
                              PRN_OPENBLAS_NAME="${prn_blas_name}")

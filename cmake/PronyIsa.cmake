@@ -6,6 +6,7 @@
 #   prn_simd_dot_variants     more variants of *_dot_simd.c
 #   prn_simd_VARIANT_options  compiler options of a variant
 #   prn_architecture_options  compiler options of every C source
+#   prn_scalar_loops          compiler options of C sources that are neither operators nor kernels
 #
 # An architecture that is not named here gets the variant `scalar`: vectors of 128 bits as the compiler makes them.
 
@@ -41,4 +42,10 @@ set(prn_simd_scalar_options "")
 set(prn_architecture_options "")
 if(NOT PRN_ARCHITECTURE STREQUAL x86_64)
   set(prn_architecture_options -ffp-contract=off -fsigned-char)
+endif()
+
+# gcc 12 ends with an internal error in vect_transform_reduction where it vectorises fmax or fmin of numbers widened to double for AArch64.
+set(prn_scalar_loops "")
+if(PRN_ARCHITECTURE STREQUAL arm64 AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13)
+  set(prn_scalar_loops -fno-tree-loop-vectorize)
 endif()

@@ -43,6 +43,13 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND PRN_ARCHITECTURE STREQUAL x86_64)
 endif()
 set_source_files_properties(${prn_op_sources} PROPERTIES COMPILE_OPTIONS "${prn_kernel_options}")
 
+# Operators and what they are made of keep their vectors; the others need none.
+if(prn_scalar_loops)
+  set(prn_other_sources ${prn_sources})
+  list(FILTER prn_other_sources EXCLUDE REGEX "/(base|ops)/.*\\.c$")
+  set_property(SOURCE ${prn_other_sources} APPEND PROPERTY COMPILE_OPTIONS ${prn_scalar_loops})
+endif()
+
 # Chains of operations on several vectors, in turns: gcc leaves them one after another on x86 unless it is told.
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
   set_property(SOURCE ${PROJECT_SOURCE_DIR}/ops/kernels/vector/vec_simd.c APPEND PROPERTY COMPILE_OPTIONS -fschedule-insns)

@@ -60,7 +60,7 @@ make_root() {
     root=$made/root
     say "debootstrap $suite for arm64 from $mirror"
     debootstrap --foreign --arch=arm64 --variant=minbase \
-        --include=libc6-dev,libcjson-dev,libcmocka-dev,zlib1g-dev,libpng-dev,libjpeg62-turbo-dev,libopenblas-openmp-dev,libgomp1 \
+        --include=libc6-dev,libcjson-dev,libcmocka-dev,zlib1g-dev,libpng-dev,libjpeg62-turbo-dev,libopenblas-openmp-dev,libgomp1,libsqlite3-dev,libmicrohttpd-dev \
         "$suite" "$root" "$mirror" >"$made/debootstrap.log" 2>&1 || { tail -n 20 "$made/debootstrap.log" >&2; exit 1; }
     chroot "$root" /debootstrap/debootstrap --second-stage >>"$made/debootstrap.log" 2>&1 || { tail -n 20 "$made/debootstrap.log" >&2; exit 1; }
     find "$root/usr/lib" -xdev -type l -lname '/*' | while read -r link; do
@@ -84,11 +84,37 @@ package() {
     cp "$file" "$source/tests/data/lenet5.onnx" "$root/tmp/"
     chroot "$root" dpkg -i "/tmp/$(basename "$file")" >/dev/null
     chroot "$root" prony version
+    ! grep -rlF "$root" "$root/usr/bin/prony" "$root/usr/lib/aarch64-linux-gnu/"libprony.* || { echo "these files name the build's folder" >&2; exit 1; }
     chroot "$root" prony profile /tmp/lenet5.onnx -r 10 --json /tmp/lenet5.json >/dev/null
     grep -q '"isa_used": *"\(neon\|dotprod\|i8mm\)"' "$root/tmp/lenet5.json" || { echo "the report names no level of AArch64" >&2; exit 1; }
     ! chroot "$root" env PRONY_MAX_ISA=avx2 prony ops 2>"$made_log" || { echo "PRONY_MAX_ISA=avx2 was not refused" >&2; exit 1; }
     grep -q 'scalar, neon, dotprod, i8mm' "$made_log" || { cat "$made_log" >&2; exit 1; }
+    chroot "$root" prony capacity /tmp/lenet5.onnx --rate 1 --latency-bound 10s -t 1 | grep '^1 processor'
+    if chroot "$root" prony version | grep -q 'sqlite '; then package_history; else echo "prony history is left out: $root has no SQLite"; fi
+    if chroot "$root" prony version | grep -q 'libmicrohttpd '; then package_serve; else echo "prony serve is left out: $root has no libmicrohttpd"; fi
     chroot "$root" dpkg --purge prony >/dev/null
+}
+
+# Libraries that the command loads are found on the system that it runs on.
+package_history() {
+    rm -f "$root/tmp/lenet5.db"
+    chroot "$root" prony profile /tmp/lenet5.onnx -r 10 --history /tmp/lenet5.db >/dev/null
+    chroot "$root" prony history /tmp/lenet5.db | grep '1 run in 1 group'
+}
+
+package_serve() { # the service's time limit ends it where a request fails
+    local address
+    : >"$root/tmp/serve.txt"
+    chroot "$root" prony serve /tmp/lenet5.onnx --port 0 --time-limit 30s >"$root/tmp/serve.txt" 2>&1 &
+    for _ in $(seq 100); do
+        address=$(sed -n 's/^listening on \([^ ]*\).*/\1/p' "$root/tmp/serve.txt")
+        [ -z "$address" ] || break
+        sleep 0.1
+    done
+    [ -n "$address" ] || { cat "$root/tmp/serve.txt" >&2; exit 1; }
+    python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1] + "/v2/models/lenet5", timeout=20).read().decode())' "$address"
+    kill $!
+    wait $! || true
 }
 
 main() {
