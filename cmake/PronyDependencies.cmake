@@ -6,6 +6,10 @@ set(PRN_PRIVATE_LIBS "")
 
 function(prn_use_library path)
   target_link_libraries(prony_dependencies INTERFACE ${path})
+  if(CMAKE_CROSSCOMPILING AND IS_ABSOLUTE "${path}") # installed files name no folder of the machine that builds
+    get_filename_component(path ${path} NAME_WE)
+    string(REGEX REPLACE "^lib" "-l" path ${path})
+  endif()
   set(PRN_PRIVATE_LIBS "${PRN_PRIVATE_LIBS} ${path}" PARENT_SCOPE)
 endfunction()
 
