@@ -35,7 +35,7 @@ static void count_others(measurement *m, const prony_batch_result *r)
         m->others = 0;
     else if (m->filled && r->index == 0)
         m->others++;
-    if (m->others <= (size_t)(2 * cell->sessions + FEWEST_RUNS) || cell->count >= FEWEST_RUNS || *m->failure ||
+    if (m->others <= 2 * (size_t)cell->sessions + FEWEST_RUNS || cell->count >= FEWEST_RUNS || *m->failure ||
         prony_now_ns() < m->end_ns)
         return;
     snprintf(m->failure, sizeof m->failure,
