@@ -7,7 +7,8 @@
 static void put_raw(prn_proto *b, const void *data, size_t size)
 {
     if (b->failed || !size) return;
-    b->failed = size > SIZE_MAX / 2 - b->size || (!b->counts && !PRN_GROW(b->data, b->capacity, b->size + size));
+    b->failed =
+        size > SIZE_MAX / 2 - b->size || (!b->counts && (!data || !PRN_GROW(b->data, b->capacity, b->size + size)));
     if (b->failed) return;
     if (!b->counts) memcpy(b->data + b->size, data, size);
     b->size += size;
