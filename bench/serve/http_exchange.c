@@ -129,7 +129,7 @@ static bool timeout_header(struct MHD_Connection *connection, int64_t *ns)
     return true;
 }
 
-/* How the body's end is told. */
+/* The headers that tell the body's end. */
 typedef struct framing {
     const char *length, *coding;
     bool differs; /* several values */
