@@ -173,7 +173,7 @@ static double block_products(const prn_conv *conv, int64_t lanes)
            taps_inside(&conv->window, 2) * (double)conv->kernel_volume * channel_pairs(conv, lanes) / (double)lanes;
 }
 
-/* Cycles that filters from memory add to products: `sets` of them, one for each group. It does not grow with the batch, so all
+/* Cycles that filters from memory add to products: `sets` of them, one for each group. They do not grow with the batch, so all
  * kernels but Winograd's have the same: their predictions differ by parts that do, and the batch does not decide among
  * kernels that give other bits. */
 static double memory_cycles(const prn_conv *conv, int64_t lanes, int64_t sets)
