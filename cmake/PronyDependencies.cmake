@@ -50,7 +50,7 @@ if(PRONY_OPENMP)
   target_compile_definitions(prony_dependencies INTERFACE PRN_HAVE_OPENMP=1)
 endif()
 
-# The name that the system knows a shared library by; empty: it is none.
+# The name that the system knows a shared library by; empty: not a shared library.
 function(prn_soname library out)
   set(${out} "" PARENT_SCOPE)
   execute_process(COMMAND ${CMAKE_READELF} -d ${library} OUTPUT_VARIABLE dynamic ERROR_QUIET)

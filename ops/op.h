@@ -394,7 +394,8 @@ const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, 
 const prn_kernel *prn_op_kernel_named(const prn_op *op, const prony_context *context, const char *name);
 
 /* The kernel besides `chosen` that predicts the fewest cycles of those that can run the node; NULL: no other predicts any.
- * Rows of libraries are believed, since asking them takes longer than a small run. Stores its cycles and the chosen kernel's (below 0: it predicts none). */
+ * Rows of libraries are believed, since asking them takes longer than a small run. Stores its cycles and the chosen kernel's
+ * (below 0: it predicts none). */
 const prn_kernel *prn_op_next_kernel(const prn_op *op, const prony_context *context, const prn_kernel *chosen,
                                      double *chosen_cycles, double *cycles);
 

@@ -32,7 +32,8 @@ static bool absent_or_all(const prn_node_def *node, const char *name, int64_t wa
     return true;
 }
 
-/* A pool of one element at every position, whose mean is the element: -0 stays, which the kernel's sum from 0 would lose. Indices, the second output of MaxPool, are not its input. */
+/* A pool of one element at every position, whose mean is the element: -0 stays, which the kernel's sum from 0 would lose.
+ * Indices, the second output of MaxPool, are not its input. */
 static bool pools_one(const prn_rewriter *r, const prn_node_def *node)
 {
     if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE && r->uses[node->outputs[1]]) return false;

@@ -32,9 +32,10 @@ static const double halves = 5.0 / 3.0;
 /* First layer and row-vectorised direct, of 4 to 15 input channels on large images. Crossover: the direct kernel's full
  * blocks, where 13 of 16 lanes are channels (first layers on Sapphire Rapids). */
 static const double few_channels_rate = 0.63 * 16 / 13;
-/* AVX2, and unproven on AArch64, which takes the same rates. Measured: by conv_times -g 300 on Zen 4 held to AVX2. The rates
- * before sent 77 of its shapes to oneDNN that take 1.3 times as long there as in the direct kernel. */
-/* Row-vectorised direct of more channels. Crossover with oneDNN. */
+
+/* AVX2; AArch64 takes the same rates, unproven. "Measured" is by conv_times -g 300 on Zen 4 held to AVX2.
+ *
+ * Row-vectorised direct of more channels. Crossover with oneDNN. */
 static const double narrow_rows_rate = 0.64;
 /* First layer of an image, and oneDNN's: measured on images of 35 x 35 and 224 x 224. */
 static const double narrow_image_rate = 0.66, dnnl_narrow_image_rate = 0.63;
@@ -48,8 +49,8 @@ static const double direct_narrow_groups_rate = 0.60;
 /* Depthwise windows of oneDNN. Measured, beside depthwise_rate. */
 static const double dnnl_narrow_depthwise = 1.3;
 
-/* AVX-512. oneDNN: crossover at 300,000 multiply-adds of several taps (resnet50, mobilenet_v2, shufflenet on Sapphire
- * Rapids). Its groups, and the direct kernel's behind them: unproven. */
+/* AVX-512. oneDNN: crossover of an earlier release at 300,000 multiply-adds of several taps (resnet50, mobilenet_v2,
+ * shufflenet on Sapphire Rapids), which counted no start of it. Its groups, and the direct kernel's behind them: unproven. */
 static const double dnnl_wide_rate = 0.693, dnnl_groups_rate = 0.66, direct_groups_rate = 0.90;
 /* Depthwise rows load an input for each product: unproven but for AVX2's proportion. */
 static const double depthwise_rate = 1.0, dnnl_wide_depthwise = 1.1;
@@ -60,12 +61,10 @@ static const double amx_f32_rate = 0.38, amx_pointwise_rate = 0.30, amx_fast_rat
 
 /* ---- starts and steps ---- */
 
-/* Offsets of several taps before the first tile, beside oneDNN. Crossover: 300,000 multiply-adds with AVX-512 (above). */
-static const double wide_direct_start = 1181.0;
 /* oneDNN's own start, about 4 us. Measured on Zen 4, with AVX2 and AVX-512. */
 static const double dnnl_start = 15000.0;
-/* Tiles begin and end: sums of fewer than 64 products. Crossover at 1,500,000 multiply-adds (first layers on Sapphire
- * Rapids: resnet50's at two threads 1164 to 665 us). */
+/* Tiles begin and end: sums of fewer than 64 products. Crossover of an earlier release, which counted no start of oneDNN's, at
+ * 1,500,000 multiply-adds (first layers on Sapphire Rapids: resnet50's at two threads 1164 to 665 us). */
 enum { SHORT_SUM = 64 };
 static const double short_sum_start = 5906.0;
 /* An element reordered between plain and blocked layouts, in the caches and beyond. Came with conv_f32_flat, by which
@@ -232,9 +231,8 @@ double prn_conv_direct_cycles(const prony_context *context, const prn_conv *conv
     if (is_strict(context)) return block_products(&one, lanes) * product_rate;
     if (conv->groups > 1)
         return product_cycles(&one, lanes, conv->groups, wide ? direct_groups_rate : direct_narrow_groups_rate);
-    const double start = wide && conv->kernel_volume > 1 ? wide_direct_start : 0.0;
     return product_cycles(conv, lanes, 1, wide ? product_rate : narrow_direct_rate(conv, lanes)) +
-           (double)conv->batch * start + reordered_input(conv);
+           reordered_input(conv);
 }
 
 /* ---- first layer ---- */
