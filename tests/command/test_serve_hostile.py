@@ -83,7 +83,7 @@ class Hostile(ServeTest):
 
     def test_a_body_has_one_end(self):
         """Headers that name two ends of a body let a request pass a proxy unseen: 400, and the connection closes, so that the bytes
-        behind are no request."""
+        behind are no request. libmicrohttpd 1.0 refuses some of them itself, by a page of its own: only the service's answers are JSON."""
         body = json.dumps(self.image()).encode()
         hidden = b"GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n"
         with serving(self.digits, "-x", 1) as service:
@@ -97,7 +97,7 @@ class Hostile(ServeTest):
                 got = self.exchange(service, b"POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (INFER.encode(), headers) + body + hidden, 5)
                 self.assertEqual(got.count(b"HTTP/1.1 "), 1, (headers, got))
                 self.assertEqual(got.split(b" ")[1], b"400", (headers, got))
-                self.assertIn(word, got)
+                self.assertIn(word if b"application/json" in got else b"<html><head><title>", got, headers)
             twice = b"POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n" % (INFER.encode(), b"Content-Length: %d\r\n" % len(body) * 2)
             self.assertIn(b" 200 ", self.exchange(service, twice + body, 5))  # the same value twice is one end
             self.alive(service)
