@@ -31,15 +31,28 @@ static int64_t days_of(int64_t year, int month, int day)
     return era * 146097 + in_era * 365 + in_era / 4 - in_era / 100 + in_year - 719468;
 }
 
-/* ISO 8601 to seconds. 0: not a date. */
-static int64_t seconds_of(const char *utc)
+/* The zone at the end of a date, in seconds east of UTC: "Z", "+02:00" and "-0530" are read; UTC if there is none. */
+static int64_t zone_of(const char *text)
 {
-    int year, month, day, hour, minute, second;
+    char sign;
+    int hours = 0, minutes = 0;
+    text += strspn(text, ".,0123456789 "); /* the second's fraction */
+    if (sscanf(text, "%c%2d:%2d", &sign, &hours, &minutes) < 3 && sscanf(text, "%c%2d%2d", &sign, &hours, &minutes) < 2)
+        return 0;
+    if ((sign != '+' && sign != '-') || hours < 0 || hours > 23 || minutes < 0 || minutes > 59) return 0;
+    return (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * 60;
+}
+
+/* ISO 8601 to seconds since 1970 in UTC. 0: not a date. */
+static int64_t seconds_of(const char *date)
+{
+    int year, month, day, hour, minute, second, length = 0;
     char mark;
-    if (!utc || sscanf(utc, "%4d-%2d-%2d%c%2d:%2d:%2d", &year, &month, &day, &mark, &hour, &minute, &second) != 7)
+    if (!date ||
+        sscanf(date, "%4d-%2d-%2d%c%2d:%2d:%2d%n", &year, &month, &day, &mark, &hour, &minute, &second, &length) != 7)
         return 0;
     if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60) return 0;
-    return ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    return ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second - zone_of(date + length);
 }
 
 /* ---- description ---- */

@@ -1,107 +1,19 @@
-/* Histories of runs: groups are not mixed, busy runs do not count, verdicts on the newest run, changes with commits and
- * layers, the texts within 80 columns, the dashboard with many runs, one and none, refused memory. */
+/* Judgement of histories: groups are not mixed, busy runs do not count, verdicts on the newest run, changes with commits and
+ * layers. */
 #include "failure_trace.h"
+#include "tests/support/history_runs.h"
 #include "tests/support/text_sink.h"
 
 #include "profiler/history/history.h"
 #include "profiler/history/history_configuration.h"
-#include "profiler/statistics/statistics.h"
-#include "prony_history.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS = 3, DAY = 86400 };
-
-static prony_history *history_new(void)
-{
-    prony_history *h = NULL;
-    assert_int_equal(prony_history_create(&h, NULL), PRONY_OK);
-    return h;
-}
-
-/* The description that tests vary. */
-static prony_history_run plain_run(size_t number)
-{
-    return (prony_history_run){.time_s = 1700000000 + (int64_t)number * DAY / 12,
-                               .document = "prony.report/1",
-                               .model = "resnet50.onnx",
-                               .sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-                               .machine = "host: processor, 8 of 8 processors",
-                               .fingerprint = "f00d",
-                               .configuration = "profile, 2 threads, batch 1, fp32",
-                               .commit = "",
-                               .label = "",
-                               .prony = "0.1.0",
-                               .load = PRONY_LOAD_QUIET,
-                               .others_share = -1};
-}
-
-/* Adds the run with a latency in ms, throughput, and layers of which the second has `second_ms`. */
-static void add_times(prony_history *h, const prony_history_run *run, double ms, double second_ms)
-{
-    prony_history_run own = *run;
-    const prony_history_value values[] = {{"latency", ms * 1e6, {ms * 0.99e6, ms * 1.01e6}},
-                                          {"throughput", 1e3 / ms, {NAN, NAN}},
-                                          {"session_memory", 1 << 20, {NAN, NAN}}};
-    const prony_history_layer layers[LAYERS] = {
-        {"conv1", "Conv", 2e6}, {"conv2", "Conv", second_ms * 1e6}, {"fc", "Gemm", 1e6}};
-    own.values = values;
-    own.value_count = sizeof values / sizeof *values;
-    own.layers = layers;
-    own.layer_count = LAYERS;
-    assert_int_equal(prony_history_add(h, &own, NULL), PRONY_OK);
-}
-
-/* `count` runs around 10 ms with 1 % noise; run i is slower by `slower(i)`. */
-static prony_history *series(size_t count, double (*slower)(size_t run), uint64_t seed)
-{
-    prony_history *h = history_new();
-    char commit[48];
-    for (size_t i = 0; i < count; i++) {
-        prony_history_run run = plain_run(i);
-        const double level = slower ? slower(i) : 0, noise = 1 + 0.01 * prn_random_normal(&seed);
-        snprintf(commit, sizeof commit, "%040zx", 0xabc000 + i);
-        run.commit = commit;
-        add_times(h, &run, 10 * (1 + level) * noise, 5 * noise + 10 * level);
-    }
-    return h;
-}
-
-static double late_step(size_t run)
-{
-    return run >= 40 ? 0.06 : 0;
-}
-
 static double steady_drift(size_t run)
 {
     return 0.12 * (double)run / 60;
-}
-
-static prony_history_verdict check(const prony_history *h, const prony_history_options *options)
-{
-    prony_history_verdict verdict;
-    assert_int_equal(prony_history_check(&verdict, h, options, NULL), PRONY_OK);
-    return verdict;
-}
-
-static char *written(const prony_history *h, prony_history_view view, const prony_history_options *options,
-                     prony_format format)
-{
-    sink s = {0};
-    prony_error error = {0};
-    if (prony_history_write(h, view, options, format, NULL, sink_write, &s, &error) != PRONY_OK)
-        fail_msg("%s", error.message);
-    assert_non_null(s.text);
-    return s.text;
-}
-
-static prony_history_options latency_alone(void)
-{
-    prony_history_options o = PRONY_HISTORY_OPTIONS_INIT;
-    o.metrics = "latency";
-    return o;
 }
 
 /* ---- groups ---- */
@@ -111,27 +23,27 @@ static void test_groups_are_not_mixed(void **state)
     (void)state;
     prony_history *h = history_new();
     for (size_t i = 0; i < 40; i++) {
-        prony_history_run run = plain_run(i);
+        prony_history_run run = history_plain_run(i);
         if (i % 4 == 1) run.fingerprint = "beef";
         if (i % 4 == 2) run.sha256 = "ffff456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
         if (i % 4 == 3) run.configuration = "bench, 4 threads, batch 1, fp32";
-        add_times(h, &run, i % 4 == 0 ? 10 : 20 + (double)(i % 4), 5);
+        history_add_times(h, &run, i % 4 == 0 ? 10 : 20 + (double)(i % 4), 5);
     }
-    char *text = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_TEXT);
+    char *text = history_written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_TEXT);
     assert_non_null(strstr(text, "40 runs in 4 groups"));
     prn_free(text);
-    prony_history_options o = latency_alone();
-    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
+    prony_history_options o = history_latency_alone();
+    text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
     assert_null(strstr(text, "\"step\"")); /* mixed, the levels would make steps */
     prn_free(text);
     o.across = PRONY_ACROSS_MODEL_FILE | PRONY_ACROSS_MACHINE | PRONY_ACROSS_CONFIGURATION;
-    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
     assert_non_null(strstr(text, "joined runs of several model files"));
     assert_non_null(strstr(text, "joined runs of several machines"));
     assert_non_null(strstr(text, "joined runs of several configurations"));
     prn_free(text);
     o.model = "ffff45"; /* the beginning of a hash */
-    text = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_TEXT);
+    text = history_written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_TEXT);
     assert_non_null(strstr(text, "10 runs in 1 group"));
     prn_free(text);
     o.metrics = "latency,nonsense";
@@ -216,7 +128,7 @@ static void test_digests(void **state)
 {
     (void)state;
     const prony_history_value before = {"latency", 1e6, {NAN, NAN}}, after = {"latency", 1.1e6, {NAN, NAN}};
-    prony_history_run run = plain_run(1), same = run, other = run;
+    prony_history_run run = history_plain_run(1), same = run, other = run;
     char first[65], second[65];
     run.values = same.values = &before;
     other.values = &after;
@@ -236,33 +148,33 @@ static void test_digests(void **state)
 static void test_verdicts(void **state)
 {
     (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(30, NULL, 1);
-    assert_int_equal(check(h, &o).checked, 1);
-    assert_int_equal(check(h, &o).regressions, 0);
-    prony_history_run next = plain_run(31);
-    add_times(h, &next, 10.8, 5); /* the newest run alone */
-    assert_int_equal(check(h, &o).regressions, 1);
-    next = plain_run(32);
+    prony_history_options o = history_latency_alone();
+    prony_history *h = history_series(30, NULL, 1);
+    assert_int_equal(history_verdict_of(h, &o).checked, 1);
+    assert_int_equal(history_verdict_of(h, &o).regressions, 0);
+    prony_history_run next = history_plain_run(31);
+    history_add_times(h, &next, 10.8, 5); /* the newest run alone */
+    assert_int_equal(history_verdict_of(h, &o).regressions, 1);
+    next = history_plain_run(32);
     next.load = PRONY_LOAD_BUSY;
-    add_times(h, &next, 15, 5);
-    assert_int_equal(check(h, &o).regressions, 0); /* busy runs never count */
-    assert_int_equal(check(h, &o).undecided, 1);
+    history_add_times(h, &next, 15, 5);
+    assert_int_equal(history_verdict_of(h, &o).regressions, 0); /* busy runs never count */
+    assert_int_equal(history_verdict_of(h, &o).undecided, 1);
     o.ignore_load = true;
-    assert_int_equal(check(h, &o).regressions, 1);
+    assert_int_equal(history_verdict_of(h, &o).regressions, 1);
     o.ignore_load = false;
-    next = plain_run(33);
-    add_times(h, &next, 8, 5);
-    assert_int_equal(check(h, &o).regressions + check(h, &o).undecided, 0); /* better */
+    next = history_plain_run(33);
+    history_add_times(h, &next, 8, 5);
+    assert_int_equal(history_verdict_of(h, &o).regressions + history_verdict_of(h, &o).undecided, 0); /* better */
     o.metrics = NULL;
-    next = plain_run(34);
-    add_times(h, &next, 11, 5);
-    assert_int_equal(check(h, &o).regressions, 2); /* throughput as well */
+    next = history_plain_run(34);
+    history_add_times(h, &next, 11, 5);
+    assert_int_equal(history_verdict_of(h, &o).regressions, 2); /* throughput as well */
     prony_history_release(h);
 
-    o = latency_alone();
-    h = series(5, NULL, 1);
-    assert_int_equal(check(h, &o).undecided, 1); /* too few runs */
+    o = history_latency_alone();
+    h = history_series(5, NULL, 1);
+    assert_int_equal(history_verdict_of(h, &o).undecided, 1); /* too few runs */
     prony_history_release(h);
 }
 
@@ -271,11 +183,11 @@ static void test_quiet_histories_pass(void **state)
 {
     (void)state;
     enum { HISTORIES = 300 };
-    prony_history_options o = latency_alone();
+    prony_history_options o = history_latency_alone();
     size_t regressions = 0;
     for (uint64_t seed = 1; seed <= HISTORIES; seed++) {
-        prony_history *h = series(40, NULL, 1000 * seed);
-        regressions += check(h, &o).regressions;
+        prony_history *h = history_series(40, NULL, 1000 * seed);
+        regressions += history_verdict_of(h, &o).regressions;
         prony_history_release(h);
     }
     print_message("%zu of %d\n", regressions, (int)HISTORIES);
@@ -286,11 +198,11 @@ static void test_quiet_histories_pass(void **state)
 static void test_young_changes_stay_regressions(void **state)
 {
     (void)state;
-    prony_history_options o = latency_alone();
+    prony_history_options o = history_latency_alone();
     for (size_t after = 1; after <= 8; after++) {
-        prony_history *h = series(40 + after, late_step, 2);
+        prony_history *h = history_series(40 + after, history_late_step, 2);
         SCENARIO((int)after);
-        assert_int_equal(check(h, &o).regressions, after < 6);
+        assert_int_equal(history_verdict_of(h, &o).regressions, after < 6);
         prony_history_release(h);
     }
 }
@@ -298,7 +210,7 @@ static void test_young_changes_stay_regressions(void **state)
 /* Adds run `number` with one metric. */
 static void add_metric(prony_history *h, size_t number, const char *metric, double value)
 {
-    prony_history_run run = plain_run(number);
+    prony_history_run run = history_plain_run(number);
     const prony_history_value one = {metric, value, {NAN, NAN}};
     run.values = &one;
     run.value_count = 1;
@@ -309,22 +221,22 @@ static void add_metric(prony_history *h, size_t number, const char *metric, doub
 static void test_an_older_run_is_not_the_newest(void **state)
 {
     (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(30, NULL, 1);
-    prony_history_run slow = plain_run(31);
-    add_times(h, &slow, 12, 5);
-    assert_int_equal(check(h, &o).regressions, 1);
+    prony_history_options o = history_latency_alone();
+    prony_history *h = history_series(30, NULL, 1);
+    prony_history_run slow = history_plain_run(31);
+    history_add_times(h, &slow, 12, 5);
+    assert_int_equal(history_verdict_of(h, &o).regressions, 1);
     add_metric(h, 32, "top1_accuracy", 0.9);
-    assert_int_equal(check(h, &o).checked, 0);
-    assert_int_equal(check(h, &o).regressions, 0);
-    char *text = written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_TEXT);
+    assert_int_equal(history_verdict_of(h, &o).checked, 0);
+    assert_int_equal(history_verdict_of(h, &o).regressions, 0);
+    char *text = history_written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_TEXT);
     assert_null(strstr(text, "WORSE"));
     assert_non_null(strstr(text, "has none of these metrics"));
     prn_free(text);
-    text = written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_JSON);
+    text = history_written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_JSON);
     assert_null(strstr(text, "\"outcome\""));
     prn_free(text);
-    text = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
+    text = history_written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
     assert_null(strstr(text, "\"bad\""));
     assert_non_null(strstr(text, "regressed in 0 groups"));
     prn_free(text);
@@ -350,8 +262,8 @@ static void test_noise_of_exact_metrics(void **state)
         o.noise = all[i].noise;
         for (size_t k = 0; k < 20; k++) add_metric(h, k, all[i].metric, all[i].before);
         add_metric(h, 20, all[i].metric, all[i].after);
-        assert_int_equal(check(h, &o).checked, 1);
-        assert_int_equal(check(h, &o).regressions, all[i].regressions);
+        assert_int_equal(history_verdict_of(h, &o).checked, 1);
+        assert_int_equal(history_verdict_of(h, &o).regressions, all[i].regressions);
         prony_history_release(h);
     }
 }
@@ -366,16 +278,16 @@ static void test_a_step_from_zero(void **state)
     for (size_t i = 0; i < 24; i++) add_metric(h, i, "output_error", i < 12 ? 0 : 1);
     prony_history_options o = PRONY_HISTORY_OPTIONS_INIT;
     o.metrics = "output_error";
-    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    char *text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
     assert_non_null(strstr(text, "worse, step: 0 -> 1"));
     assert_null(strstr(text, "nan"));
     assert_null(strstr(text, "inf"));
     prn_free(text);
-    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
+    text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
     assert_non_null(strstr(text, "\"ratio\": null"));
     prn_free(text);
     for (size_t i = 0; i < 24; i++) add_metric(h, 30 + i, "top1_accuracy", i < 12 ? 0 : 1); /* the page shows it */
-    text = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
+    text = history_written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
     assert_non_null(strstr(text, "1 change of level"));
     assert_null(strstr(text, "nan"));
     prn_free(text);
@@ -385,16 +297,16 @@ static void test_a_step_from_zero(void **state)
 static void test_a_step_names_commits_and_layers(void **state)
 {
     (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(60, late_step, 3);
-    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    prony_history_options o = history_latency_alone();
+    prony_history *h = history_series(60, history_late_step, 3);
+    char *text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
     assert_non_null(strstr(text, "worse, step +"));
     assert_non_null(strstr(text, "at run 41"));
     assert_null(strstr(text, "drift"));
     assert_non_null(strstr(text, "conv2 (Conv)"));
     assert_null(strstr(text, "conv1 (Conv)"));
     prn_free(text);
-    text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
+    text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON);
     assert_non_null(strstr(text, "\"commit_before\": \"0000000000000000000000000000000000abc027\""));
     assert_non_null(strstr(text, "\"commit_after\": \"0000000000000000000000000000000000abc028\""));
     prn_free(text);
@@ -405,11 +317,11 @@ static void test_a_step_names_commits_and_layers(void **state)
 static void test_a_young_step(void **state)
 {
     (void)state;
-    prony_history_options o = latency_alone();
+    prony_history_options o = history_latency_alone();
     for (size_t after = 3; after <= 5; after++) {
-        prony_history *h = series(40 + after, late_step, 3);
+        prony_history *h = history_series(40 + after, history_late_step, 3);
         SCENARIO((int)after);
-        char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+        char *text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
         assert_non_null(strstr(text, "at run 41"));
         assert_int_equal(strstr(text, "runs since then") != NULL, after < 5);
         prn_free(text);
@@ -420,286 +332,33 @@ static void test_a_young_step(void **state)
 static void test_a_drift_is_a_drift(void **state)
 {
     (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(60, steady_drift, 4);
-    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    prony_history_options o = history_latency_alone();
+    prony_history *h = history_series(60, steady_drift, 4);
+    char *text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
     assert_non_null(strstr(text, "worse, drift +"));
     assert_null(strstr(text, "step"));
     assert_non_null(strstr(text, "days)"));
     prn_free(text);
-    assert_int_equal(check(h, &o).regressions, 1); /* no single run shows it */
+    assert_int_equal(history_verdict_of(h, &o).regressions, 1); /* no single run shows it */
     prony_history_release(h);
 }
 
 static void test_busy_runs_make_no_change(void **state)
 {
     (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(30, NULL, 5);
+    prony_history_options o = history_latency_alone();
+    prony_history *h = history_series(30, NULL, 5);
     for (size_t i = 30; i < 40; i++) {
-        prony_history_run run = plain_run(i);
+        prony_history_run run = history_plain_run(i);
         run.load = PRONY_LOAD_BUSY;
-        add_times(h, &run, 14, 5);
+        history_add_times(h, &run, 14, 5);
     }
-    char *text = written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
+    char *text = history_written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_TEXT);
     assert_non_null(strstr(text, "10 busy, not counted"));
     assert_non_null(strstr(text, "no change of level"));
     prn_free(text);
     prony_history_release(h);
 }
-
-/* ---- writers ---- */
-
-static void lines_fit(const char *text, int columns)
-{
-    for (const char *line = text; *line;) {
-        const size_t bytes = strcspn(line, "\n");
-        int width = 0;
-        for (size_t i = 0; i < bytes; i++) width += (line[i] & 0xc0) != 0x80;
-        if (width > columns) fail_msg("%d columns: %.*s", width, (int)bytes, line);
-        line += bytes + (line[bytes] == '\n');
-    }
-    assert_null(strchr(text, '\x1b'));
-}
-
-static void test_texts_fit_80_columns(void **state)
-{
-    (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(60, late_step, 6);
-    for (size_t i = 60; i < 64; i++) {
-        prony_history_run run = plain_run(i);
-        run.model = "a_model_with_a_very_long_name_of_a_transformer_decoder_block_v2_opset17_simplified.onnx";
-        run.label = "a label that is longer than a column of a table has room for";
-        run.commit = "0123456789abcdef0123456789abcdef01234567";
-        add_times(h, &run, 10, 5);
-    }
-    for (int view = PRONY_HISTORY_LIST; view <= PRONY_HISTORY_CHECK; view++) {
-        SCENARIO(view);
-        char *text = written(h, (prony_history_view)view, &o, PRONY_FORMAT_TEXT);
-        lines_fit(text, 80);
-        prn_free(text);
-    }
-    prony_history_release(h);
-}
-
-static size_t occurrences(const char *text, const char *word)
-{
-    size_t count = 0;
-    for (const char *at = text; (at = strstr(at, word)); at += strlen(word)) count++;
-    return count;
-}
-
-static void test_dashboard(void **state)
-{
-    (void)state;
-    prony_history *h = history_new();
-    char *page = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
-    assert_non_null(strstr(page, "No runs yet"));
-    assert_int_equal(occurrences(page, "<svg"), 0);
-    prn_free(page);
-    prony_history_run run = plain_run(0);
-    run.model = "<script>alert(1)</script>";
-    add_times(h, &run, 10, 5);
-    page = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
-    assert_null(strstr(page, "<script"));
-    assert_int_equal(occurrences(page, "<svg"), 2); /* latency and layers */
-    assert_null(strstr(page, "nan"));
-    prn_free(page);
-    prony_history_release(h);
-
-    h = series(60, late_step, 7);
-    page = written(h, PRONY_HISTORY_LIST, NULL, PRONY_FORMAT_HTML);
-    assert_non_null(strstr(page, "1 change of level"));
-    assert_non_null(strstr(page, "conv2: "));
-    assert_int_equal(occurrences(page, "http:"), occurrences(page, "xmlns=")); /* SVG's name: nothing is loaded */
-    prn_free(page);
-    sink s = {0};
-    assert_int_equal(prony_history_write(h, PRONY_HISTORY_CHECK, NULL, PRONY_FORMAT_HTML, NULL, sink_write, &s, NULL),
-                     PRONY_INVALID_ARGUMENT);
-    prony_history_release(h);
-}
-
-/* Joined groups: each machine has its own runs, and nothing is called by the newest run's configuration alone. */
-static void test_dashboard_of_joined_runs(void **state)
-{
-    (void)state;
-    prony_history_options o = PRONY_HISTORY_OPTIONS_INIT;
-    prony_history *h = history_new();
-    for (size_t i = 0; i < 10; i++) {
-        prony_history_run run = plain_run(i);
-        if (i % 5 < 3) run.fingerprint = "beef"; /* six runs of ten */
-        if (i == 0) run.load = PRONY_LOAD_BUSY;
-        if (i % 2) run.configuration = "bench, 4 threads, batch 1, fp32";
-        add_times(h, &run, 10, 5);
-    }
-    o.across = PRONY_ACROSS_MACHINE | PRONY_ACROSS_CONFIGURATION;
-    char *page = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_HTML);
-    assert_non_null(strstr(page, "10 runs in 1 group of one model file. "));
-    assert_non_null(strstr(page, "several configurations; several machines. 10 runs"));
-    assert_non_null(strstr(page, "<td class=\"keep\">beef</td><td class=\"n\">1</td><td class=\"n\">6</td><td "
-                                 "class=\"n\">1</td>"));
-    assert_non_null(strstr(page, "<td class=\"keep\">f00d</td><td class=\"n\">1</td><td class=\"n\">4</td><td "
-                                 "class=\"n\">0</td>"));
-    prn_free(page);
-    o.across = 0;
-    page = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_HTML);
-    assert_non_null(strstr(page, "10 runs in 4 groups of one model file, machine, configuration. "));
-    assert_null(strstr(page, "several"));
-    prn_free(page);
-    prony_history_release(h);
-}
-
-/* Text, JSON and verdict of a check take one search for each metric; a further run takes a new one. */
-static void test_one_search_for_each_series(void **state)
-{
-    (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(30, late_step, 9);
-    prn_free(written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_TEXT));
-    prn_free(written(h, PRONY_HISTORY_CHECK, &o, PRONY_FORMAT_JSON));
-    check(h, &o);
-    prn_free(written(h, PRONY_HISTORY_TREND, &o, PRONY_FORMAT_JSON));
-    assert_int_equal(prn_history_searched(h), 1);
-    prony_history_run next = plain_run(31);
-    add_times(h, &next, 10, 5);
-    check(h, &o);
-    assert_int_equal(prn_history_searched(h), 2);
-    prony_error error = {0};
-    prony_history_verdict verdict;
-    o.last = 2001; /* quadratic */
-    assert_int_equal(prony_history_check(&verdict, h, &o, &error), PRONY_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.message, "2001"));
-    prony_history_release(h);
-}
-
-static bool passes(const prony_history *h, const prony_history_options *o, const char *verdict)
-{
-    char *text = written(h, PRONY_HISTORY_CHECK, o, PRONY_FORMAT_JSON);
-    const bool passed = strstr(text, "\"passed\": true") != NULL;
-    if (verdict) assert_non_null(strstr(text, verdict));
-    prn_free(text);
-    return passed;
-}
-
-static void test_words_of_the_verdict(void **state)
-{
-    (void)state;
-    prony_history_options o = latency_alone();
-    prony_history *h = series(30, NULL, 1);
-    assert_true(passes(h, &o, "\"verdict\": \"passed\""));
-    prony_history_run next = plain_run(31);
-    add_times(h, &next, 12, 5);
-    assert_false(passes(h, &o, "\"verdict\": \"regressed\""));
-    next = plain_run(32);
-    next.load = PRONY_LOAD_BUSY;
-    add_times(h, &next, 12, 5);
-    assert_true(passes(h, &o, "\"verdict\": \"undecided\""));
-    char *page = written(h, PRONY_HISTORY_LIST, &o, PRONY_FORMAT_HTML);
-    assert_non_null(strstr(page, "undecided: busy machine"));
-    prn_free(page);
-    o.strict = true;
-    assert_false(passes(h, &o, "\"verdict\": \"undecided\""));
-    o.metrics = "top1_accuracy";
-    assert_false(passes(h, &o, NULL)); /* nothing was checked */
-    prony_history_release(h);
-}
-
-static void test_documents_that_are_no_runs(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {
-        "",
-        "[]",
-        "{",
-        "{}",
-        "{\"schema\": \"prony.check/1\"}",
-        "{\"schema\": \"prony.report/1\"}",
-        "{\"schema\": \"prony.matrix/1\", \"reports\": []}",
-        "{\"schema\": \"prony.matrix/1\", \"reports\": [1, {}]}",
-        "{\"schema\": \"prony.load/1\", \"report\": {}, \"result\": {}, \"config\": {}}",
-        "{\"schema\": \"prony.study/1\", \"manifest\": {}, \"plan\": {\"configurations\": []}, \"results\": [{}]}"};
-    prony_history *h = history_new();
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        prony_error error = {0};
-        SCENARIO((int)i);
-        assert_int_not_equal(prony_history_add_document(h, "file.json", texts[i], strlen(texts[i]), &error), PRONY_OK);
-        assert_non_null(strstr(error.message, "file.json"));
-        assert_int_equal(prony_history_count(h), 0);
-    }
-    prony_history_release(h);
-}
-
-/* A program's own run has model and machine from a report. */
-static void test_a_run_that_a_report_describes(void **state)
-{
-    (void)state;
-    prony_error error = {0};
-    prony_model *model = NULL;
-    prony_report *report = NULL;
-    prony_history *h = history_new();
-    assert_int_equal(prony_model_load(&model, PRN_SOURCE_DIR "/models/digits.onnx", NULL, &error), PRONY_OK);
-    assert_int_equal(prony_inspect(&report, model, NULL, &error), PRONY_OK);
-    const prony_history_value value = {"latency", 1e6, {NAN, NAN}};
-    prony_history_run run = plain_run(3);
-    run.values = &value;
-    run.value_count = 1;
-    assert_int_equal(prony_history_add_described(h, report, &run, &error), PRONY_OK);
-    assert_int_equal(prony_history_count(h), 1);
-    const prony_history_run *got = prony_history_at(h, 0);
-    assert_string_equal(got->model, "digits.onnx");
-    assert_int_equal(strlen(got->sha256), 64);
-    assert_string_not_equal(got->sha256, run.sha256);
-    assert_int_equal(strlen(got->fingerprint), 12);
-    assert_non_null(strstr(got->machine, "processors"));
-    assert_non_null(strstr(got->prony, prony_version()));
-    assert_string_equal(got->configuration, run.configuration);
-    assert_int_equal(got->time_s, run.time_s);
-    assert_int_equal(got->load, PRONY_LOAD_QUIET);
-    assert_true(got->value_count == 1 && got->values[0].value == 1e6);
-    for (uint64_t n = 1;; n++) {
-        prn_alloc_fail_at(n);
-        const prony_status status = prony_history_add_described(h, report, &run, NULL);
-        const bool failed = prn_alloc_failed();
-        prn_alloc_fail_at(0);
-        if (!failed) break;
-        if (status != PRONY_OK) assert_int_equal(prony_history_count(h), 1);
-    }
-    assert_int_equal(prony_history_add_described(h, NULL, &run, &error), PRONY_INVALID_ARGUMENT);
-    prony_history_release(h);
-    prony_report_release(report);
-    prony_model_release(model);
-}
-
-/* ---- memory ---- */
-
-static void test_refused_memory(void **state)
-{
-    (void)state;
-    prony_history *h = series(14, NULL, 8);
-    static const struct {
-        prony_history_view view;
-        prony_format format;
-    } all[] = {{PRONY_HISTORY_LIST, PRONY_FORMAT_TEXT},  {PRONY_HISTORY_LIST, PRONY_FORMAT_JSON},
-               {PRONY_HISTORY_LIST, PRONY_FORMAT_HTML},  {PRONY_HISTORY_TREND, PRONY_FORMAT_TEXT},
-               {PRONY_HISTORY_TREND, PRONY_FORMAT_JSON}, {PRONY_HISTORY_CHECK, PRONY_FORMAT_TEXT},
-               {PRONY_HISTORY_CHECK, PRONY_FORMAT_JSON}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        for (uint64_t n = 1;; n++) {
-            sink s = {0};
-            assert_true(PRN_GROW(s.text, s.capacity, 1 << 20)); /* so that only the library's allocations fail */
-            prn_alloc_fail_at(n);
-            const prony_status status =
-                prony_history_write(h, all[i].view, NULL, all[i].format, NULL, sink_write, &s, NULL);
-            const bool failed = prn_alloc_failed();
-            prn_alloc_fail_at(0);
-            prn_free(s.text);
-            if (status != PRONY_OK) assert_int_equal(status, PRONY_OUT_OF_MEMORY);
-            if (!failed) break;
-        }
-    prony_history_release(h);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -716,14 +375,6 @@ int main(void)
         cmocka_unit_test(test_a_young_step),
         cmocka_unit_test(test_a_drift_is_a_drift),
         cmocka_unit_test(test_busy_runs_make_no_change),
-        cmocka_unit_test(test_texts_fit_80_columns),
-        cmocka_unit_test(test_dashboard),
-        cmocka_unit_test(test_dashboard_of_joined_runs),
-        cmocka_unit_test(test_one_search_for_each_series),
-        cmocka_unit_test(test_words_of_the_verdict),
-        cmocka_unit_test(test_documents_that_are_no_runs),
-        cmocka_unit_test(test_a_run_that_a_report_describes),
-        cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
