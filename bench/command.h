@@ -57,6 +57,7 @@ typedef struct thread_options {
 
 typedef struct plan_options {
     bool no_rewrites, no_reuse, tune, no_cache;
+    const char *device; /* NULL: the processor alone */
 } plan_options;
 
 typedef struct measuring_options {

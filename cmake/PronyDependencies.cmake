@@ -130,6 +130,22 @@ if(PRONY_OPENMP)
   endforeach()
 endif()
 
+# The headers alone: the library of the system is loaded when a session asks for a device (ops/vendor/opencl/opencl_library.h).
+if(PRONY_OPENCL)
+  find_path(PRONY_OPENCL_INCLUDE_DIR CL/cl.h)
+  mark_as_advanced(PRONY_OPENCL_INCLUDE_DIR)
+  if(NOT PRONY_OPENCL_INCLUDE_DIR)
+    prn_leave_out(PRONY_OPENCL "OpenCL's headers are missing (Debian: opencl-c-headers), so no --device")
+  else()
+    message(STATUS "OpenCL: ${PRONY_OPENCL_INCLUDE_DIR}")
+    target_include_directories(prony_dependencies SYSTEM INTERFACE ${PRONY_OPENCL_INCLUDE_DIR})
+    target_compile_definitions(prony_dependencies INTERFACE PRN_HAVE_OPENCL=1)
+    foreach(library IN LISTS CMAKE_DL_LIBS)
+      prn_use_library(-l${library})
+    endforeach()
+  endif()
+endif()
+
 # Image files and compressed arrays.
 macro(prn_use_optional option name header library package)
   if(${option})

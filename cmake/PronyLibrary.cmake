@@ -66,7 +66,16 @@ file(GLOB prn_html_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/profiler/export
 set_source_files_properties(${prn_html_assembly} PROPERTIES
   COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/profiler/exporters/html" OBJECT_DEPENDS "${prn_html_files}")
 
-add_library(prony_objects OBJECT ${prn_sources} ${prn_html_assembly})
+# The sources of OpenCL kernels.
+set(prn_opencl_assembly "")
+if(PRONY_OPENCL)
+  set(prn_opencl_assembly ${PROJECT_SOURCE_DIR}/ops/vendor/opencl/opencl_sources.S)
+  file(GLOB prn_opencl_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/vendor/opencl/kernels/*.cl)
+  set_source_files_properties(${prn_opencl_assembly} PROPERTIES
+    COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/ops/vendor/opencl/kernels" OBJECT_DEPENDS "${prn_opencl_files}")
+endif()
+
+add_library(prony_objects OBJECT ${prn_sources} ${prn_html_assembly} ${prn_opencl_assembly})
 target_link_libraries(prony_objects PRIVATE prony_internal)
 add_dependencies(prony_objects prony_build_info)
 set(prn_objects $<TARGET_OBJECTS:prony_objects>)

@@ -299,6 +299,8 @@ typedef struct prony_session_options {
     const prony_dim *max_dims;
     size_t max_dim_count;
     prony_tune tune; /* no effect with "fp32-strict" or max_dims */
+    const char *device; /* "opencl": operators that an OpenCL device has a kernel for run there, a GPU if there is one;
+                              "opencl:1", "opencl:NAME": that device (prony_device.h). NULL: the processor alone */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT PRONY_INIT(prony_session_options)
 

@@ -53,6 +53,7 @@ typedef enum prony_precision {
 /* The library's own, opaque to operators. */
 struct prony_post_ops;
 struct prony_engine_services;
+struct prony_device_step;
 
 /* One struct for infer, cost, prepare and run.
  *
@@ -85,6 +86,7 @@ typedef struct prony_context {
     const struct prony_post_ops *post_ops;
     const struct prony_engine_services *services;
     void *services_data;
+    struct prony_device_step *device;
 } prony_context;
 
 /* State and working memory, from prepare to the plan; arrives zeroed. */

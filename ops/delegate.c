@@ -10,6 +10,7 @@ static void enter(const prn_delegate *to, prony_context *context)
     context->user = (void *)(uintptr_t)to->op->variant;
     context->state = to->prepared.state;
     context->constant_inputs = 0; /* whose inputs are others */
+    context->device = NULL;       /* its operands are where the caller's kernel has them, on the host */
     context->scratch = NULL;
     context->scratch_bytes = to->prepared.scratch_bytes;
 }

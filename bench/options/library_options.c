@@ -19,6 +19,7 @@ prony_session_options session_options(const options *o)
     s.intra_op_threads = o->threads.intra_op;
     s.inter_op_threads = o->threads.inter_op;
     s.precision = o->precision.name;
+    s.device = o->plan.device;
     s.affinity = o->threads.affinity;
     s.dims = o->model.dims;
     s.dim_count = o->model.dim_count;

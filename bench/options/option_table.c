@@ -343,6 +343,9 @@ static const option_row rows[] = {
     /* ---- kernels and memory plan ---- */
     {"no-rewrites", 0, OPTION_RARE, GROUP_KERNELS, PLANNED | VERIFY | SCALE | WORKER, OPTION_FLAG, F(plan.no_rewrites),
      .help = "run the model's own nodes, unfused", .aliases = "no-fusion no-optimization"},
+    {"device", 0, OPTION_COMMON, GROUP_KERNELS, PLANNED | VERIFY | SERVE | CAPACITY, OPTION_TEXT, F(plan.device), .value = "D",
+     .help = "run operators on an OpenCL device: opencl, opencl:N or opencl:NAME",
+     .details = "Operators without a kernel for the device run on the processor; the report lists the copies in between."},
     {"no-reuse", 0, OPTION_RARE, GROUP_KERNELS, PLANNED | VERIFY, OPTION_FLAG, F(plan.no_reuse),
      .help = "separate memory for every value: no views, nothing in place"},
     {"tune", 0, OPTION_RARE, GROUP_KERNELS, RUN | EVAL | PROFILE | BENCH | VERSUS | SERVE, OPTION_FLAG, F(plan.tune),

@@ -134,6 +134,8 @@ prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key ke
         return prn_plan_value_in(plan, value, key, out, error);
     }
     PRN_TRY(assign_layouts_add_form(plan, value, key, out, error));
+    plan->values[*out]->constant = !view && key.place != PRN_ON_HOST && prn_plan_stays_on_device(plan, value);
+    if (plan->values[*out]->constant) return PRONY_OK; /* copied when the plan is made */
     if (!view) return (have.place == key.place ? add_reorder : add_copy)(plan, value, *out, error);
     prn_plan_make_view(plan, *out, value);
     return PRONY_OK;

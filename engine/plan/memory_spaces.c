@@ -2,6 +2,7 @@
  * and prony::Copy, which stands between kernels of different memory spaces. Plans with host memory only do not use this
  * file. */
 #include "engine/plan/planner.h"
+#include "ops/device.h"
 
 enum { ALIGNMENT = 64 };
 
@@ -28,8 +29,8 @@ static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
     b->count = 0;
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];
-        if (value->place != number) continue;
-        const uint32_t root = prn_plan_root(plan, v, NULL);
+        const uint32_t root = value->place == number ? prn_plan_root(plan, v, NULL) : PRN_NO_VALUE;
+        if (root == PRN_NO_VALUE || plan->values[root]->constant) continue;
         if (!b->number_of[root]) {
             b->root[b->count] = root;
             b->buffers[b->count] = (prn_buffer){.bytes = plan->values[root]->bytes, .first = PRN_NO_STEP};
@@ -53,13 +54,48 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
     find_buffers(plan, number, b);
     PRN_TRY(prn_memory_plan(b->buffers, b->count, (uint32_t)plan->step_count + 1, ALIGNMENT, &at->figures, error));
     const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
-    at->block = bytes <= SIZE_MAX ? at->place->take((size_t)bytes) : NULL;
+    at->block = bytes <= SIZE_MAX ? at->place->take(plan->options.device, (size_t)bytes) : NULL;
     if (!at->block)
         return prn_fail(error, PRONY_OUT_OF_MEMORY, "no room for %llu bytes at %s", (unsigned long long)bytes,
                         at->place->name);
     for (size_t i = 0; i < b->count; i++)
         plan->values[b->root[i]]->value.data = (uint8_t *)at->block + b->buffers[i].offset;
     return PRONY_OK;
+}
+
+/* ---- constants: copied when the plan is made, once for all plans of the device ---- */
+
+bool prn_plan_stays_on_device(const prn_plan *plan, uint32_t value)
+{
+    const prn_plan_value *from = plan->values[value];
+    return plan->options.device && from->constant && from->place == PRN_ON_HOST && from->source == value;
+}
+
+/* Deferred constants are on the host only while they are copied. */
+static prony_status copy_constant(prn_plan *plan, prn_plan_value *to, prony_error *error)
+{
+    const prn_plan_value *from = plan->values[to->source];
+    prn_weight_cache_refs held = {0};
+    prony_status status =
+        prn_weight_cache_pin(plan->program->model->shared, &held, from->shared, plan->parallel.threads, error);
+    if (status == PRONY_OK)
+        status = prn_device_constant(plan->options.device, from->shared ? (const void *)from->shared : from->value.data,
+                                     from->value.data, (size_t)to->bytes, &to->value.data, error);
+    prn_weight_cache_drop(plan->program->model->shared, &held);
+    return status;
+}
+
+static bool is_device_constant(const prn_plan_value *value)
+{
+    return value->place != PRN_ON_HOST && value->constant && value->alias == PRN_NO_VALUE && value->bytes > 0;
+}
+
+static prony_status copy_constants(prn_plan *plan, prony_error *error)
+{
+    prony_status status = PRONY_OK;
+    for (uint32_t v = 0; v < plan->value_count && status == PRONY_OK; v++)
+        if (is_device_constant(plan->values[v])) status = copy_constant(plan, plan->values[v], error);
+    return status;
 }
 
 prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error)
@@ -74,19 +110,24 @@ prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error)
     prn_free(b.buffers);
     prn_free(b.root);
     prn_free(b.number_of);
-    return status;
+    return status == PRONY_OK && plan->options.device ? copy_constants(plan, error) : status;
 }
 
 void prn_plan_memory_spaces_release(prn_plan *plan)
 {
     for (size_t p = 0; p < plan->memory.space_count; p++)
-        if (plan->memory.spaces[p].block) plan->memory.spaces[p].place->give(plan->memory.spaces[p].block);
+        if (plan->memory.spaces[p].block)
+            plan->memory.spaces[p].place->give(plan->options.device, plan->memory.spaces[p].block);
+    for (uint32_t v = 0; plan->options.device && v < plan->value_count; v++)
+        if (is_device_constant(plan->values[v]))
+            prn_device_constant_drop(plan->options.device, plan->values[v]->value.data);
 }
 
 prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, prony_error *error)
 {
     const prn_plan_value *from = plan->values[value];
-    return from->bytes ? memory_spaces_place_of(plan, value)->copy_out(to, from->value.data, from->bytes, error)
+    return from->bytes ? memory_spaces_place_of(plan, value)
+                             ->copy_out(plan->options.device, to, from->value.data, from->bytes, NULL, error)
                        : PRONY_OK;
 }
 
@@ -113,8 +154,9 @@ static prony_status memory_spaces_run_copy(const prony_context *context)
     const prn_memory_space *from, *to;
     const size_t bytes = (size_t)copied(context, &from, &to)->bytes;
     if (bytes == 0) return PRONY_OK;
-    prony_status status =
-        (to ? to->copy_in : from->copy_out)(context->outputs[0]->data, context->inputs[0]->data, bytes, context->error);
+    prn_device_step *device = context->device;
+    prony_status status = (to ? to->copy_in : from->copy_out)(device->device, context->outputs[0]->data,
+                                                              context->inputs[0]->data, bytes, device, context->error);
     if (status != PRONY_OK) prn_error_name_node(context->error, context->node);
     return status;
 }

@@ -14,6 +14,7 @@
 #include "engine/memory/memory_plan.h"
 #include "engine/memory/arena.h"
 #include "engine/plan/trace.h"
+#include "ops/device.h"
 
 #define PRN_NO_BUFFER UINT32_MAX
 #define PRN_NO_STEP UINT32_MAX
@@ -63,6 +64,7 @@ typedef struct prn_step {
     const prony_value **input_values;
     prony_value **output_values;
     prony_context context;
+    prn_device_step device; /* `timed` and `times` are written by stamped runs */
     prn_node_environment site;
     void *state;                /* of the kernel, made by prn_kernel.prepare */
     struct prn_plan **children; /* one per node child */
@@ -113,6 +115,7 @@ static inline const prn_kernel *prn_step_kernel(const prn_step *step)
 
 typedef struct prn_plan_options {
     prony_precision precision;
+    prn_device *device;    /* runs the kernels that it has; the plan borrows it. NULL: none */
     int threads;           /* inside of an operator; 0: as many as fit beside the workers */
     int workers;           /* that run steps in parallel; 0 and 1: one; PRN_WORKERS_AUTO: as many as shorten the run */
     int cores;             /* that may be used, for the automatic choices above */

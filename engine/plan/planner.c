@@ -93,6 +93,8 @@ prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *
     step->context.output_count = output_count;
     step->context.threads = prn_plan_most_threads(&plan->options);
     step->context.precision = plan->options.precision;
+    step->device.device = plan->options.device;
+    step->context.device = &step->device;
     for (uint32_t i = 0; i < input_count && i < 32; i++)
         if (inputs[i] != PRN_NO_VALUE && plan->values[inputs[i]]->constant)
             step->context.constant_inputs |= UINT32_C(1) << i;

@@ -50,6 +50,9 @@ PRN_MUST_USE prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_
 /* Replaces inputs by the forms that the step's kernel asks for, and gives outputs the kernel's layouts. */
 PRN_MUST_USE prony_status prn_plan_assign_layouts(prn_plan *plan, prn_step *step, prony_error *error);
 
+/* true: a constant that a device reads is copied there once, when the plan is made (engine/plan/memory_spaces.c). */
+bool prn_plan_stays_on_device(const prn_plan *plan, uint32_t value);
+
 /* The binding of prony::Copy (engine/plan/memory_spaces.c). Copy has no row in the operator table, because it works on
  * plans' memory spaces. */
 prn_operator_binding prn_plan_copy_binding(void);

@@ -6,6 +6,15 @@
 
 #include <string.h>
 
+/* Device steps of a stamped run wait for the device and note its times. */
+static void stamp_device(prn_plan *plan)
+{
+    for (size_t s = 0; s < plan->step_count; s++) {
+        plan->steps[s]->device.timed = plan->run.stamped;
+        plan->steps[s]->device.times = (prn_device_times){0};
+    }
+}
+
 /* Releases the values of a failed run. */
 static void drop_all(prn_plan *plan)
 {
@@ -19,6 +28,7 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
     if (status != PRONY_OK) return status;
     plan->run.stopped_at = PRN_NO_STEP;
     plan->run.stamped = trace || (plan->nested.outer && plan->nested.outer->run.stamped);
+    if (plan->options.device) stamp_device(plan);
     if (trace && trace->shares)
         memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
     status = plan->parallel.schedule ? prn_schedule_run(plan->parallel.schedule, trace, error)

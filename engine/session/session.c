@@ -63,6 +63,10 @@ static prony_status copy_options(prony_session *session, const prony_session_opt
     }
     options->shapes = shapes;
     session->precision = prn_precision_find(given->precision, &options->precision);
+    if (given->device) {
+        PRN_TRY(prn_device_open(&session->device, given->device, session->model->file->name, error));
+        options->device = prn_device_description(session->device)->id;
+    }
     if (given->affinity) {
         options->affinity = prn_bump_strndup(&session->pool, given->affinity, strlen(given->affinity));
         if (!options->affinity) return prn_no_memory(error);
@@ -167,6 +171,7 @@ void prony_session_release(prony_session *session)
     prn_bump_release(&session->pool);
     prn_placement_release(session->placement);
     prony_model_release(session->model);
+    prn_device_release(session->device);
     prn_budget_release(session->budget);
     prn_free(session);
 }

@@ -81,6 +81,7 @@ struct prony_session {
     prony_session_options options;
     prn_bump pool;
     prony_precision precision; /* options.precision */
+    prn_device *device;        /* options.device; NULL: none */
     int asked_threads;         /* inside of an operator, auto resolved; plans are made for so many */
     int threads, workers;      /* of the current plan */
     prn_thread_pool *team;     /* the shared pool's, or an own one for several workers; NULL: none yet */

@@ -13,6 +13,7 @@
 #include "ops/conv/conv_cost_model.h"
 #include "ops/conv/conv_f64.h"
 #include "ops/vendor/dnnl.h"
+#include "ops/vendor/opencl/opencl_gemm.h"
 
 /* ---- shapes and cost */
 
@@ -97,6 +98,15 @@ static prony_status conv_op_run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status conv_op_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_read(context, &conv));
+    return prn_opencl_conv_prepare(context, &conv, out);
+}
+#endif
+
 /* ---- descriptor */
 
 static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params), PRN_INT(prn_conv_params, group, 1), {0}};
@@ -122,6 +132,7 @@ PRN_WIDENED(conv_op_half, &widened)
 
 // clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("conv_f32_opencl", PRN_TYPE_F32, prn_opencl_conv_supported, conv_op_opencl_prepare, .post_ops = true)
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
     {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
     {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), CONV_SPLIT},

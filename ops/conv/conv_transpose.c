@@ -9,6 +9,7 @@
 #include "base/integers.h"
 #include "ops/kernels/window/conv_problem.h"
 #include "ops/kernels/gemm/gemm_kernel.h"
+#include "ops/vendor/opencl/opencl_gemm.h"
 
 #include "base/memory/alloc.h"
 #include "base/threads/parallel.h"
@@ -336,8 +337,18 @@ static const prn_kernel widened = {.supported = conv_transpose_native_supported,
                                    .release = prn_free};
 PRN_WIDENED(conv_transpose_half, &widened)
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status conv_transpose_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_conv conv;
+    PRN_TRY(prn_conv_transpose_read(context, &conv));
+    return prn_opencl_conv_transpose_prepare(context, &conv, out);
+}
+#endif
+
 // clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("convtranspose_f32_opencl", PRN_TYPE_F32, prn_opencl_conv_supported, conv_transpose_opencl_prepare, .post_ops = true)
     {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
      .supported = prn_conv_transpose_direct_supported, .profitable = prn_conv_transpose_direct_profitable, .layouts = prn_conv_blocked_layouts,
      .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,

@@ -11,6 +11,7 @@
 #include "ops/kernels/vector/vec.h"
 #include "ops/kernels/vector/widen.h"
 #include "ops/math/tanh_simd.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <string.h>
 
@@ -232,6 +233,15 @@ static prony_status activation_run_half(const prony_context *context)
     return half_by(context, prn_variant(context));
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status activation_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const unary *kind = prn_variant(context);
+    const unary_args args = kind->take(context);
+    return prn_opencl_map_prepare(context, out, kind->map, args.a, args.b);
+}
+#endif
+
 PRN_SIMD_PICK(prn_tanh_simd, prn_tanh_simd_, static const prn_tanh_simd *tanh_table)
 
 static void activation_f_tanh_fast(double *block, int64_t n, double a, double b)
@@ -334,12 +344,13 @@ static const prn_param gelu_rows[] = {PRN_STRING(unary_params, approximate, "non
 
 /* Of a function with a vector map. */
 #define MAP_KERNELS(stem)                                                                                              \
-    {.name = stem "_f32_native",                                                                                       \
-     .backend = "native",                                                                                              \
-     .types = PRN_TYPE_F32,                                                                                            \
-     .layouts = prn_same_layout,                                                                                       \
-     .run = activation_run_native,                                                                                     \
-     .inplace = 1},                                                                                                    \
+    PRN_OPENCL_ROW(stem "_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported,                                         \
+                   activation_opencl_prepare){.name = stem "_f32_native",                                              \
+                                              .backend = "native",                                                     \
+                                              .types = PRN_TYPE_F32,                                                   \
+                                              .layouts = prn_same_layout,                                              \
+                                              .run = activation_run_native,                                            \
+                                              .inplace = 1},                                                           \
         {.name = stem "_half_native",                                                                                  \
          .backend = "native",                                                                                          \
          .types = PRN_TYPES_HALF,                                                                                      \

@@ -7,6 +7,7 @@
 #include "ops/kernels/vector/element_rows.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <string.h>
 
@@ -187,6 +188,14 @@ static prony_status run_vec(const prony_context *context)
     return prn_run_binary_f32(context, kind->vec);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status elementwise_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const element_kind *kind = prn_variant(context);
+    return prn_opencl_binary_prepare(context, out, kind->vec);
+}
+#endif
+
 /* ---- Mean: the sum, then a division by a scalar operand */
 
 static prony_value count_operand(const prony_context *context, double *storage)
@@ -343,30 +352,37 @@ static prony_status run_not(const prony_context *context)
 
 // clang-format off
 static const prn_kernel add_kernels[] = {
+    PRN_OPENCL_ROW("add_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "add_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "add_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel sub_kernels[] = {
+    PRN_OPENCL_ROW("sub_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "sub_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "sub_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel mul_kernels[] = {
+    PRN_OPENCL_ROW("mul_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "mul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "mul_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel div_kernels[] = {
+    PRN_OPENCL_ROW("div_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "div_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "div_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel min_kernels[] = {
+    PRN_OPENCL_ROW("min_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "min_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel max_kernels[] = {
+    PRN_OPENCL_ROW("max_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "max_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel sum_kernels[] = {
+    PRN_OPENCL_ROW("sum_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "sum_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
@@ -375,6 +391,7 @@ static const prn_kernel mean_kernels[] = {
      .run = run_mean_vec, .inplace = 3},
     {.name = "mean_reference", .backend = "reference", .run = run_mean_rows, .inplace = 3}, {0}};
 static const prn_kernel prelu_kernels[] = {
+    PRN_OPENCL_ROW("prelu_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
     {.name = "prelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "prelu_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};

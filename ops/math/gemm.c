@@ -9,6 +9,7 @@
 #include "ops/kernels/gemm/matmul.h"
 #include "ops/kernels/vector/widen.h"
 #include "ops/vendor/blas.h"
+#include "ops/vendor/opencl/opencl_gemm.h"
 
 /* An operator's variant: what it knows of itself from shapes. */
 typedef prony_status (*describe_fn)(const prony_context *context, prn_matmul_desc *out);
@@ -176,6 +177,15 @@ static prony_status gemm_reference_prepare(const prony_context *context, prn_pre
     return prn_matmul_reference_prepare(context, &product, out);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status gemm_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_matmul_desc product;
+    PRN_TRY(gemm_describe_product(context, &product));
+    return prn_opencl_gemm_prepare(context, &product, out);
+}
+#endif
+
 /* Weights in fewer bits, on any processor. */
 static bool stored_supported(const prony_context *context)
 {
@@ -232,6 +242,7 @@ PRN_WIDENED(gemm_half, &native)
 
 // clang-format off
 static const prn_kernel gemm_kernels[] = {
+    PRN_OPENCL_ROW("gemm_f32_opencl", PRN_TYPE_F32, prn_opencl_gemm_supported, gemm_opencl_prepare, .post_ops = true)
     STORED("gemm_fast_amx", FAST, halves_supported),
     STORED("gemm_bf16_dot", BF16, halves_supported),
     STORED("gemm_bf16_native", BF16, stored_supported),
@@ -250,6 +261,7 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
+    PRN_OPENCL_ROW("matmul_f32_opencl", PRN_TYPE_F32, prn_opencl_gemm_supported, gemm_opencl_prepare, .post_ops = true)
     STORED("matmul_fast_amx", FAST, halves_supported),
     STORED("matmul_bf16_dot", BF16, halves_supported),
     STORED("matmul_bf16_native", BF16, stored_supported),

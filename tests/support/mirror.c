@@ -25,8 +25,9 @@ static void *host_address(const void *far)
     return (void *)((uintptr_t)far ^ FAR_BIT);
 }
 
-static void *mirror_take(size_t bytes)
+static void *mirror_take(prn_device *device, size_t bytes)
 {
+    (void)device;
     if (bytes > mirror_use.room) return NULL;
     void *block = aligned_alloc(64, (bytes + 63) / 64 * 64);
     assert_non_null(block);
@@ -36,22 +37,27 @@ static void *mirror_take(size_t bytes)
     return (void *)((uintptr_t)block ^ FAR_BIT);
 }
 
-static void mirror_give(void *block)
+static void mirror_give(prn_device *device, void *block)
 {
+    (void)device;
     free(host_address(block));
     mirror_use.given++;
 }
 
-static prony_status mirror_in(void *to, const void *from, size_t bytes, prony_error *error)
+static prony_status mirror_in(prn_device *device, void *to, const void *from, size_t bytes,
+                              struct prony_device_step *times, prony_error *error)
 {
+    (void)device, (void)times;
     mirror_use.in++;
     if (mirror_use.fails) return prn_fail(error, PRONY_IO_ERROR, "the mirror is broken");
     memcpy(host_address(to), from, bytes);
     return PRONY_OK;
 }
 
-static prony_status mirror_out(void *to, const void *from, size_t bytes, prony_error *error)
+static prony_status mirror_out(prn_device *device, void *to, const void *from, size_t bytes,
+                               struct prony_device_step *times, prony_error *error)
 {
+    (void)device, (void)times;
     (void)error;
     mirror_use.out++;
     memcpy(to, host_address(from), bytes);

@@ -1,0 +1,31 @@
+/* Kernels on an OpenCL device, as families bind them: a row for each, which asks for the plan's device in `supported`. A build
+ * without OpenCL has none of the rows. Shapes, attributes and post-operations are the operator's; all elements are plain,
+ * and results depend neither on the queue nor on the run. */
+#ifndef PRN_OPS_VENDOR_OPENCL_OPENCL_H
+#define PRN_OPS_VENDOR_OPENCL_OPENCL_H
+
+#include "ops/op.h"
+
+#ifdef PRN_HAVE_OPENCL
+extern const prn_memory_space prn_opencl_space;
+
+prony_status prn_opencl_run(const prony_context *context);
+void prn_opencl_release(void *state);
+
+/* `types` is a mask of PRN_TYPE; further members of prn_kernel may follow. Not for fp32-strict: another order of sums. */
+#define PRN_OPENCL_ROW(NAME, TYPES, SUPPORTED, PREPARE, ...)                                                           \
+    {.name = NAME,                                                                                                     \
+     .backend = "opencl",                                                                                              \
+     .types = TYPES,                                                                                                   \
+     .precisions = ~PRN_PRECISION(FP32_STRICT),                                                                        \
+     .supported = SUPPORTED,                                                                                           \
+     .prepare = PREPARE,                                                                                               \
+     .run = prn_opencl_run,                                                                                            \
+     .release = prn_opencl_release,                                                                                    \
+     .place = &prn_opencl_space,                                                                                       \
+     __VA_ARGS__},
+#else
+#define PRN_OPENCL_ROW(...)
+#endif
+
+#endif

@@ -1,0 +1,282 @@
+/* Implements opencl_launch.h, and the run of a prepared step. */
+#include "ops/vendor/opencl/opencl.h"
+
+#ifdef PRN_HAVE_OPENCL
+#include "base/memory/alloc.h"
+#include "ops/vendor/opencl/opencl_launch.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SOURCE(name)                                                                                                   \
+    extern const char prn_cl_##name[], prn_cl_##name##_end[];                                                          \
+    const prn_opencl_source prn_opencl_##name = {prn_cl_##name, prn_cl_##name##_end};
+SOURCE(common)
+SOURCE(map)
+SOURCE(gemm)
+SOURCE(window)
+SOURCE(rows)
+SOURCE(attention)
+
+typedef struct operand {
+    cl_uint argument;
+    bool output;
+    uint16_t index;
+    uint64_t shift;
+    const void *bound; /* the address that the argument has; NULL: none yet */
+} operand;
+
+typedef struct launch {
+    cl_kernel kernel;
+    const char *name;
+    cl_uint arguments;
+    size_t global[3], local[3];
+    operand operands[PRN_OPENCL_OPERANDS];
+    size_t operand_count;
+} launch;
+
+struct opencl_state {
+    prn_device *device;
+    size_t count, capacity;
+    launch launches[];
+};
+
+/* ---- defines ---- */
+
+void prn_opencl_define(opencl_defines *d, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(d->text + d->used, sizeof d->text - d->used, format, arguments);
+    va_end(arguments);
+    d->full |= length < 0 || (size_t)length >= sizeof d->text - d->used;
+    if (!d->full) d->used += (size_t)length;
+}
+
+/* The activations' own expressions (ops/activations.inc), as text. */
+static const char *const finish_texts[] = {
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a, b, flops, special, madds, in_double, in_float, dnnl)           \
+    [PRN_POST_##SYMBOL] = #in_float,
+#include "ops/activations.inc"
+};
+
+/* A constant that OpenCL C reads as the same float. */
+static const char *float_text(char text[40], float value)
+{
+    if (isnan(value)) return "NAN";
+    if (isinf(value)) return value < 0 ? "(-INFINITY)" : "INFINITY";
+    snprintf(text, 40, "%af", (double)value);
+    return text;
+}
+
+void prn_opencl_define_finish(opencl_defines *d, const prony_context *context)
+{
+    const prn_post_ops *ops = context->post_ops;
+    const size_t count = ops ? ops->count : 0;
+    char a[40], b[40];
+    prn_opencl_define(d, "#define FINISH_ARGUMENTS");
+    for (size_t i = 0; i < count; i++)
+        if (ops->op[i].kind == PRN_POST_ADD)
+            prn_opencl_define(d, " , __global const float *added%zu, ulong added%zu_at", i, i);
+    prn_opencl_define(d, "\n#define FINISH(v, at) do { float x = v, a, b; (void)a; (void)b;");
+    for (size_t i = 0; i < count; i++) {
+        const prn_post_op *op = &ops->op[i];
+        if (op->kind == PRN_POST_ADD) {
+            prn_opencl_define(d, " x = x + AT(const float, added%zu)[at];", i);
+            continue;
+        }
+        prn_opencl_define(d, " a = %s; b = %s; x = %s;", float_text(a, op->a), float_text(b, op->b),
+                          op->kind == PRN_POST_AFFINE ? "a * x + b" : finish_texts[op->kind]);
+    }
+    prn_opencl_define(d, " v = x; } while (0)\n");
+}
+
+/* ---- building ---- */
+
+opencl_builder prn_opencl_begin(const prony_context *context, size_t launches)
+{
+    opencl_builder b = {.context = context};
+    b.state = prn_calloc(1, sizeof *b.state + launches * sizeof *b.state->launches);
+    if (!b.state) {
+        b.status = prn_no_memory(context->error);
+        return b;
+    }
+    b.state->device = context->device->device;
+    b.state->capacity = launches;
+    return b;
+}
+
+static launch *last(const opencl_builder *b)
+{
+    return &b->state->launches[b->state->count - 1];
+}
+
+void prn_opencl_launch(opencl_builder *b, const prn_opencl_source *source, const opencl_defines *defines,
+                       const char *name)
+{
+    if (b->status != PRONY_OK) return;
+    if (b->state->count == b->state->capacity || defines->full) {
+        b->status = prony_fail(b->context, PRONY_INTERNAL, "too many launches or defines");
+        return;
+    }
+    launch *l = &b->state->launches[b->state->count];
+    b->status = prn_opencl_kernel(b->state->device, source, defines->text, name, &l->kernel, b->context->error);
+    if (b->status != PRONY_OK) return;
+    l->name = name;
+    b->state->count++;
+}
+
+void prn_opencl_argument(opencl_builder *b, const void *value, size_t size)
+{
+    if (b->status != PRONY_OK) return;
+    launch *l = last(b);
+    const cl_int code = PRN_CL(clSetKernelArg, l->kernel, l->arguments++, size, value);
+    b->status = prn_opencl_status(code, b->state->device->info.id, "setting an argument", b->context->error);
+}
+
+static void add_operand(opencl_builder *b, bool output, size_t index, uint64_t shift)
+{
+    if (b->status != PRONY_OK) return;
+    launch *l = last(b);
+    if (l->operand_count == PRN_OPENCL_OPERANDS) {
+        b->status = prony_fail(b->context, PRONY_INTERNAL, "a kernel has too many operands");
+        return;
+    }
+    l->operands[l->operand_count++] = (operand){l->arguments, output, (uint16_t)index, shift, NULL};
+    l->arguments += 2;
+}
+
+void prn_opencl_input(opencl_builder *b, size_t input, uint64_t shift)
+{
+    add_operand(b, false, input, shift);
+}
+
+void prn_opencl_output(opencl_builder *b, size_t output, uint64_t shift)
+{
+    add_operand(b, true, output, shift);
+}
+
+void prn_opencl_finish_operands(opencl_builder *b)
+{
+    const prn_post_ops *ops = b->context->post_ops;
+    for (size_t i = 0; ops && i < ops->count; i++)
+        if (ops->op[i].kind == PRN_POST_ADD) prn_opencl_input(b, ops->op[i].input, 0);
+}
+
+void prn_opencl_int(opencl_builder *b, int64_t value)
+{
+    const cl_int number = (cl_int)value;
+    prn_opencl_argument(b, &number, sizeof number);
+}
+
+void prn_opencl_float(opencl_builder *b, float value)
+{
+    prn_opencl_argument(b, &value, sizeof value);
+}
+
+void prn_opencl_work(opencl_builder *b, size_t x, size_t y, size_t z, size_t local_x, size_t local_y, size_t local_z)
+{
+    if (b->status != PRONY_OK) return;
+    launch *l = last(b);
+    const size_t global[3] = {x, y, z}, local[3] = {local_x, local_y, local_z};
+    for (int i = 0; i < 3; i++) {
+        l->local[i] = local[i];
+        l->global[i] = local[i] ? (global[i] + local[i] - 1) / local[i] * local[i] : global[i];
+    }
+}
+
+prony_status prn_opencl_end(opencl_builder *b, prn_prepared *out)
+{
+    if (b->status == PRONY_OK)
+        out->state = b->state;
+    else
+        prn_opencl_release(b->state);
+    return b->status;
+}
+
+void prn_opencl_release(void *state)
+{
+    opencl_state *s = state;
+    for (size_t i = 0; s && i < s->count; i++) prn_opencl_kernel_release(s->device, s->launches[i].kernel);
+    prn_free(s);
+}
+
+bool prn_device_launch_at(const void *state, size_t index, prn_device_launch *out)
+{
+    const opencl_state *s = state;
+    if (!s || index >= s->count) return false;
+    *out = (prn_device_launch){.kernel = s->launches[index].name};
+    memcpy(out->global, s->launches[index].global, sizeof out->global);
+    memcpy(out->local, s->launches[index].local, sizeof out->local);
+    return true;
+}
+
+/* ---- supported ---- */
+
+static bool takes_operand(const prony_value *value)
+{
+    if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING || value->shape.rank < 0) return false;
+    const int64_t count = prony_shape_numel(&value->shape);
+    return count > 0 && count < INT32_MAX;
+}
+
+bool prn_opencl_takes(const prony_context *context, bool alike)
+{
+    if (!context->device || !context->device->device) return false;
+    const prony_value *first = NULL;
+    for (size_t i = 0; i < context->input_count; i++) {
+        const prony_value *in = context->inputs[i];
+        if (!in) continue;
+        if (!first) first = in;
+        if (!takes_operand(in) || (alike && in->dtype != first->dtype)) return false;
+    }
+    for (size_t k = 0; k < context->output_count; k++)
+        if (context->outputs[k] && !takes_operand(context->outputs[k])) return false;
+    return true;
+}
+
+/* ---- run ---- */
+
+static prony_status bind_operands(const prony_context *context, prn_device *device, launch *l)
+{
+    for (size_t i = 0; i < l->operand_count; i++) {
+        operand *o = &l->operands[i];
+        const prony_value *value = o->output ? context->outputs[o->index] : context->inputs[o->index];
+        if (o->bound == value->data) continue;
+        size_t offset = 0;
+        cl_mem memory = prn_opencl_find(device, value->data, &offset);
+        const cl_ulong at = offset + o->shift;
+        cl_int code = PRN_CL(clSetKernelArg, l->kernel, o->argument, sizeof memory, &memory);
+        if (code == CL_SUCCESS) code = PRN_CL(clSetKernelArg, l->kernel, o->argument + 1, sizeof at, &at);
+        PRN_TRY(prn_opencl_status(code, device->info.id, "setting an argument", context->error));
+        o->bound = value->data;
+    }
+    return PRONY_OK;
+}
+
+static prony_status run_launches(const prony_context *context, opencl_state *state)
+{
+    prn_device *device = state->device;
+    for (size_t i = 0; i < state->count; i++) {
+        launch *l = &state->launches[i];
+        PRN_TRY(bind_operands(context, device, l));
+        cl_event event = NULL, *timed = context->device->timed ? &event : NULL;
+        const cl_int code = PRN_CL(clEnqueueNDRangeKernel, device->queue, l->kernel, 3, NULL, l->global,
+                                   l->local[0] ? l->local : NULL, 0, NULL, timed);
+        PRN_TRY(prn_opencl_status(code, device->info.id, l->name, context->error));
+        if (timed) PRN_TRY(prn_opencl_timed(device, event, context->device, context->error));
+    }
+    return PRONY_OK;
+}
+
+/* Queues the launches; a stamped run waits for each, since the step's time would otherwise be that of queueing. The state's
+ * arguments are bound by the run, so a step runs once at a time, as its plan does. */
+prony_status prn_opencl_run(const prony_context *context)
+{
+    const prony_status status = run_launches(context, context->state);
+    if (status != PRONY_OK) prn_error_name_node(context->error, context->node);
+    return status;
+}
+#endif

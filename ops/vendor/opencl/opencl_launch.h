@@ -1,0 +1,58 @@
+/* Launches of a step: made while it is prepared, run in order. A builder keeps the first failure, so that its calls need no
+ * checks between them. */
+#ifndef PRN_OPS_VENDOR_OPENCL_LAUNCH_H
+#define PRN_OPS_VENDOR_OPENCL_LAUNCH_H
+
+#include "ops/vendor/opencl/opencl.h"
+#include "ops/vendor/opencl/opencl_device.h"
+
+enum { PRN_OPENCL_OPERANDS = 8, PRN_OPENCL_DEFINES = 4096, PRN_OPENCL_AXES = 8 };
+
+/* A .cl file, embedded by opencl_sources.S. */
+typedef struct prn_opencl_source {
+    const char *text, *end;
+} prn_opencl_source;
+extern const prn_opencl_source prn_opencl_common; /* stands before every other one */
+extern const prn_opencl_source prn_opencl_map, prn_opencl_gemm, prn_opencl_window, prn_opencl_rows,
+    prn_opencl_attention;
+
+/* Lines that stand before a source: "#define NAME VALUE". */
+typedef struct opencl_defines {
+    char text[PRN_OPENCL_DEFINES];
+    size_t used;
+    bool full;
+} opencl_defines;
+void prn_opencl_define(opencl_defines *defines, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* FINISH(v, at): the node's post-operations on the value v of output element `at`; FINISH_ARGUMENTS: the kernel's arguments
+ * for them, which prn_opencl_finish_operands binds in their place. */
+void prn_opencl_define_finish(opencl_defines *defines, const prony_context *context);
+
+typedef struct opencl_state opencl_state;
+typedef struct opencl_builder {
+    const prony_context *context;
+    opencl_state *state;
+    prony_status status;
+} opencl_builder;
+
+/* Begins a step of up to `launches` launches. */
+opencl_builder prn_opencl_begin(const prony_context *context, size_t launches);
+/* The next launch: kernel `name` of the source behind the defines. Its arguments follow in order. */
+void prn_opencl_launch(opencl_builder *b, const prn_opencl_source *source, const opencl_defines *defines,
+                       const char *name);
+/* Two arguments: the buffer, and the byte offset in it (AT() of common.cl). `shift` bytes are added to the offset. */
+void prn_opencl_input(opencl_builder *b, size_t input, uint64_t shift);
+void prn_opencl_output(opencl_builder *b, size_t output, uint64_t shift);
+void prn_opencl_finish_operands(opencl_builder *b);
+void prn_opencl_argument(opencl_builder *b, const void *value, size_t size);
+void prn_opencl_int(opencl_builder *b, int64_t value); /* int */
+void prn_opencl_float(opencl_builder *b, float value);
+/* Work items, rounded up to whole groups of local items; local 0: the device chooses. */
+void prn_opencl_work(opencl_builder *b, size_t x, size_t y, size_t z, size_t local_x, size_t local_y, size_t local_z);
+/* The state goes to `out`, or is released after a failure. */
+prony_status prn_opencl_end(opencl_builder *b, prn_prepared *out);
+
+/* true: the step has a device, its operands are dense tensors of known shape with 1 to 2^31 - 1 elements, and its inputs have
+ * the first one's type where `alike`. Optional operands may be missing. */
+bool prn_opencl_takes(const prony_context *context, bool alike);
+
+#endif

@@ -1,0 +1,179 @@
+/* Implements opencl_map.h. */
+#include "ops/vendor/opencl/opencl_map.h"
+
+#ifdef PRN_HAVE_OPENCL
+#include "ops/kernels/copy/broadcast.h"
+#include "ops/vendor/opencl/opencl_launch.h"
+
+#include <string.h>
+
+enum { RANKS = 18, GROUP = 64 };
+
+/* As map.cl has it. */
+typedef struct places {
+    cl_int rank, count;
+    cl_int extent[RANKS], a[RANKS], b[RANKS];
+} places;
+
+/* y of x, a and b in OpenCL C; the activations' own texts come from their list. */
+static const char *const maps[PRN_MAP_COUNT] = {
+#define PRN_ACTIVATION(SYMBOL, operator, attributes, a_, b_, flops, special, madds, in_double, in_float, dnnl)         \
+    [PRN_MAP_##SYMBOL] = #in_float,
+#include "ops/activations.inc"
+    [PRN_MAP_COPY] = "x",
+    [PRN_MAP_AFFINE] = "a * x + b",
+    [PRN_MAP_THRESHOLDED_RELU] = "x <= a ? 0.0f : x",
+    [PRN_MAP_EXP] = "exp(x)",
+    [PRN_MAP_LOG] = "log(x)",
+    [PRN_MAP_ERF] = "erf(x)",
+    [PRN_MAP_GELU_TANH] = "0.5f * x * (1.0f + tanh(0.79788456080286536f * (x + 0.044715f * x * x * x)))",
+    [PRN_MAP_ELU] = "x > 0.0f ? x : a * expm1(x)",
+    [PRN_MAP_SELU] = "b * (x > 0.0f ? x : a * expm1(x))",
+    [PRN_MAP_CELU] = "x > 0.0f ? x : a * expm1(x / a)",
+    [PRN_MAP_SOFTPLUS] = "softplus(x)",
+    [PRN_MAP_SOFTSIGN] = "x / (1.0f + fabs(x))",
+    [PRN_MAP_MISH] = "x * tanh(softplus(x))",
+    [PRN_MAP_SQRT] = "sqrt(x)",
+    [PRN_MAP_POW_HALF] = "isinf(x) ? INFINITY : x == 0.0f ? 0.0f : sqrt(x)",
+    [PRN_MAP_RECIPROCAL] = "1.0f / x",
+    [PRN_MAP_SQUARE] = "x * x",
+    [PRN_MAP_CUBE] = "x * x * x",
+    [PRN_MAP_ABS] = "fabs(x)",
+    [PRN_MAP_NEG] = "-x",
+    [PRN_MAP_FLOOR] = "floor(x)",
+    [PRN_MAP_CEIL] = "ceil(x)",
+    [PRN_MAP_ROUND] = "rint(x)",
+    [PRN_MAP_SIGN] = "x != x ? x : (float)((x > 0.0f) - (x < 0.0f))",
+    [PRN_MAP_SHRINK] = "x < -a ? x + b : (x > a ? x - b : (x != x ? x : 0.0f))",
+    [PRN_MAP_SIN] = "sin(x)",
+    [PRN_MAP_COS] = "cos(x)",
+    [PRN_MAP_TAN] = "tan(x)",
+    [PRN_MAP_ASIN] = "asin(x)",
+    [PRN_MAP_ACOS] = "acos(x)",
+    [PRN_MAP_ATAN] = "atan(x)",
+};
+
+static const char *const binaries[PRN_BINARY_COUNT] = {
+    [PRN_BINARY_ADD] = "a + b",
+    [PRN_BINARY_SUB] = "a - b",
+    [PRN_BINARY_MUL] = "a * b",
+    [PRN_BINARY_DIV] = "a / b",
+    [PRN_BINARY_MIN] = "a != a || b != b ? a + b : a < b ? a : b",
+    [PRN_BINARY_MAX] = "a != a || b != b ? a + b : a > b ? a : b",
+    [PRN_BINARY_PRELU] = "a < 0.0f ? a * b : a",
+    [PRN_BINARY_POW] = "pow(a, b)",
+};
+
+bool prn_opencl_map_supported(const prony_context *context)
+{
+    return prn_opencl_takes(context, false);
+}
+
+bool prn_opencl_binary_supported(const prony_context *context)
+{
+    return prn_opencl_takes(context, true) && context->input_count >= 2;
+}
+
+bool prn_opencl_copy_supported(const prony_context *context)
+{
+    const prony_value *first = prn_input(context, 0);
+    const size_t width = first ? prn_copy_width(first->dtype) : 0;
+    return width > 0 && width <= 8 && prn_opencl_takes(context, false);
+}
+
+prony_status prn_opencl_map_prepare(const prony_context *context, prn_prepared *out, prn_map_id map, float a, float b)
+{
+    const int64_t count = prony_shape_numel(&context->outputs[0]->shape);
+    opencl_defines defines = {0};
+    opencl_builder builder = prn_opencl_begin(context, 1);
+    prn_opencl_define(&defines, "#define UNARY (%s)\n", maps[map]);
+    prn_opencl_launch(&builder, &prn_opencl_map, &defines, "map");
+    prn_opencl_input(&builder, 0, 0);
+    prn_opencl_output(&builder, 0, 0);
+    prn_opencl_int(&builder, count);
+    prn_opencl_float(&builder, a);
+    prn_opencl_float(&builder, b);
+    prn_opencl_work(&builder, (size_t)count, 1, 1, GROUP, 1, 1);
+    return prn_opencl_end(&builder, out);
+}
+
+static places broadcast_places(const prony_value *out, const prony_value *a, const prony_value *b)
+{
+    prn_broadcast walk;
+    prn_broadcast_begin(&walk, out);
+    prn_broadcast_add(&walk, a);
+    prn_broadcast_add(&walk, b);
+    prn_broadcast_merge(&walk);
+    places p = {.rank = walk.rank, .count = (cl_int)walk.count};
+    for (int d = 0; d < walk.rank; d++) {
+        p.extent[d] = (cl_int)walk.dim[d];
+        p.a[d] = (cl_int)walk.stride[0][d];
+        p.b[d] = (cl_int)walk.stride[1][d];
+    }
+    return p;
+}
+
+/* Steps of more than two operands read the result so far: an element is read before it is written, by one work item. */
+prony_status prn_opencl_binary_prepare(const prony_context *context, prn_prepared *out, prn_binary_id op)
+{
+    const prony_value *y = context->outputs[0];
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, context->input_count - 1);
+    prn_opencl_define(&defines, "#define BINARY (%s)\n", binaries[op]);
+    for (size_t i = 1; i < context->input_count; i++) {
+        const places p = broadcast_places(y, i == 1 ? context->inputs[0] : y, context->inputs[i]);
+        prn_opencl_launch(&b, &prn_opencl_map, &defines, "binary");
+        if (i == 1)
+            prn_opencl_input(&b, 0, 0);
+        else
+            prn_opencl_output(&b, 0, 0);
+        prn_opencl_input(&b, i, 0);
+        prn_opencl_output(&b, 0, 0);
+        prn_opencl_argument(&b, &p, sizeof p);
+        prn_opencl_work(&b, (size_t)p.count, 1, 1, GROUP, 1, 1);
+    }
+    return prn_opencl_end(&b, out);
+}
+
+static places copy_places(const prn_copy *copy)
+{
+    places p = {.rank = copy->rank, .count = 1};
+    for (int d = 0; d < copy->rank; d++) {
+        p.extent[d] = (cl_int)copy->dim[d];
+        p.a[d] = (cl_int)copy->from[d];
+        p.b[d] = (cl_int)copy->to[d];
+        p.count *= (cl_int)copy->dim[d];
+    }
+    return p;
+}
+
+prony_status prn_opencl_copy_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_move *moves,
+                                     size_t count, const void *fill)
+{
+    static const char *const elements[] = {"uchar", "ushort", "uint", "ulong"};
+    const prony_value *y = context->outputs[0];
+    const size_t width = prn_copy_width(context->inputs[moves->input]->dtype);
+    const int64_t filled = prony_shape_numel(&y->shape);
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, count + 1);
+    prn_opencl_define(&defines, "#define ELEMENT %s\n", elements[__builtin_ctz((unsigned)width)]);
+    if (fill) {
+        prn_opencl_launch(&b, &prn_opencl_map, &defines, "fill");
+        prn_opencl_output(&b, 0, 0);
+        prn_opencl_int(&b, filled);
+        prn_opencl_argument(&b, fill, width);
+        prn_opencl_work(&b, (size_t)filled, 1, 1, GROUP, 1, 1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const prn_opencl_move *move = &moves[i];
+        const places p = copy_places(&move->copy);
+        if (p.count == 0) continue;
+        prn_opencl_launch(&b, &prn_opencl_map, &defines, "copy");
+        prn_opencl_input(&b, move->input, (uint64_t)move->from * width);
+        prn_opencl_output(&b, move->output, (uint64_t)move->to * width);
+        prn_opencl_argument(&b, &p, sizeof p);
+        prn_opencl_work(&b, (size_t)p.count, 1, 1, GROUP, 1, 1);
+    }
+    return prn_opencl_end(&b, out);
+}
+#endif

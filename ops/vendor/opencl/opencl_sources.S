@@ -1,0 +1,9 @@
+/* The sources behind ops/vendor/opencl/opencl_launch.h. */
+#include "base/embed.inc"
+
+        embed prn_cl_common, "common.cl"
+        embed prn_cl_map, "map.cl"
+        embed prn_cl_gemm, "gemm.cl"
+        embed prn_cl_window, "window.cl"
+        embed prn_cl_rows, "rows.cl"
+        embed prn_cl_attention, "attention.cl"
