@@ -3,7 +3,7 @@
 #ifndef PRONY_DEVICE_H
 #define PRONY_DEVICE_H
 
-#include "prony.h"
+#include "prony_report.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -27,6 +27,51 @@ typedef struct prony_device_info {
 /* Device number `index`, from 0. PRONY_OUT_OF_RANGE: there are not so many. PRONY_UNSUPPORTED: there are none, and the message says why (no
  * OpenCL in this build, no library, no driver). */
 PRONY_API prony_status prony_device_at(prony_device_info *out, size_t index, prony_error *error);
+
+/* ---- the device in a report ---- */
+
+/* An operator that ran on the device. Times are means of the stamped runs, in which the host waits for every operator. */
+typedef struct prony_device_operator_row {
+    uint32_t operator_index;              /* of prony_report_operators */
+    const char *kernels;                  /* names, "first, second" */
+    uint32_t launches;                    /* of a run */
+    int64_t busy_ns;                      /* kernels execute, by the device's clock; -1: not measured */
+    int64_t wait_ns;                      /* from queueing the first kernel to its start; -1: not measured */
+    uint64_t global[3], local[3];         /* work items of the first kernel; local 0: the driver chooses */
+    int64_t trace_start_ns, trace_end_ns; /* in the last run, from its begin; both 0: not measured */
+} prony_device_operator_row;
+
+/* A copy between host and device. */
+typedef struct prony_device_copy_row {
+    uint32_t operator_index;
+    const char *value;
+    bool to_device;
+    const char *reason; /* "graph input", "made by /a/Relu (Relu) on the host", "read by …", "graph output" */
+    uint64_t bytes;
+    int64_t busy_ns; /* -1: not measured */
+    int64_t trace_start_ns, trace_end_ns;
+} prony_device_copy_row;
+
+/* A session's device: the whole run. Shares are of the mean latency of the stamped runs; negative: not measured. */
+typedef struct prony_device_report {
+    prony_device_info info;
+    uint64_t runs;                                         /* that the times are means of; 0: nothing was stamped */
+    uint64_t operators_on_device, operators_on_host;       /* copies belong to neither */
+    int64_t busy_ns, copy_ns, wait_ns;                     /* kernels; copies; launches that wait to start */
+    double busy_share, copy_share, wait_share, idle_share; /* idle: the rest, the device waits for the host */
+    uint64_t to_device_bytes, from_device_bytes;           /* copied in a run */
+    uint64_t values_bytes, values_lower_bound_bytes, constants_bytes,
+        peak_bytes;             /* on the device: the plan's block and the
+                                                            least it could have; constants of all sessions; most so far */
+    uint32_t programs, kernels; /* compiled, created */
+    const prony_device_operator_row *operators;
+    size_t operator_count;
+    const prony_device_copy_row *copies;
+    size_t copy_count;
+} prony_device_report;
+
+/* NULL: the session had no device. Owned by the report. */
+PRONY_API const prony_device_report *prony_report_device(const prony_report *report);
 
 #ifdef __cplusplus
 }

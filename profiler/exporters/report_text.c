@@ -523,6 +523,7 @@ static prony_status put_first_level(prn_text *text, const prony_report *r, const
     PRN_TRY(prn_text_in_short(text, r, error));
     PRN_TRY(prn_text_accuracy(text, r, e->all ? 0 : 8, error));
     prn_text_tuning(text, r);
+    PRN_TRY(prn_text_device(text, r, e->all, error));
     report_text_put_model(text, r, e->all);
     if (r->measured) {
         put_latency(text, r, e->all);

@@ -35,6 +35,8 @@ PRN_MUST_USE prony_status prn_text_modules(prn_text *text, const prony_report *r
 PRN_MUST_USE prony_status prn_text_counters(prn_text *text, const prony_report *report, size_t top, prony_error *error);
 /* The effect of kernels chosen by measurement, if they were requested. */
 void prn_text_tuning(prn_text *text, const prony_report *report);
+/* The device's part of a run; nothing without one. `all`: every copy. */
+PRN_MUST_USE prony_status prn_text_device(prn_text *text, const prony_report *report, bool all, prony_error *error);
 /* The operators that lose accuracy, if that was measured; `top` 0: all of them. */
 PRN_MUST_USE prony_status prn_text_accuracy(prn_text *text, const prony_report *report, size_t top, prony_error *error);
 PRN_MUST_USE prony_status prn_text_layers(prn_text *text, const prn_selection *selection, size_t top,

@@ -10,7 +10,17 @@
 
 #include <string.h>
 
-enum { RUN_TRACK = 1, WORKER_TRACK = 100, LAYER_TRACK = 10000, TEAM_TRACK = 20000, TEAM_ORDER = 10000, PROCESS = 1 };
+enum {
+    RUN_TRACK = 1,
+    WORKER_TRACK = 100,
+    LAYER_TRACK = 10000,
+    TEAM_TRACK = 20000,
+    TEAM_ORDER = 10000,
+    DEVICE_TRACK = 50,
+    COPY_TRACK = 51,
+    DEVICE_ORDER = 9000,
+    PROCESS = 1
+};
 
 static int team_track(int worker, int thread)
 {
@@ -269,6 +279,38 @@ static void put_run(prn_json *j, const prony_report *r, int64_t end_ns)
     prn_json_close(j, '}');
 }
 
+/* Kernels and copies by the device's clock, moved to the host's. */
+static void put_device(prn_json *j, const prony_report *r)
+{
+    const prony_device_report *d = &r->device;
+    if (!r->has_device) return;
+    name_track(j, "thread_name", "device: kernels", DEVICE_TRACK, DEVICE_ORDER);
+    name_track(j, "thread_name", "device: copies", COPY_TRACK, DEVICE_ORDER + 1);
+    for (size_t i = 0; i < d->operator_count; i++) {
+        const prony_device_operator_row *o = &d->operators[i];
+        if (o->trace_end_ns == 0 || o->operator_index >= r->operator_count) continue;
+        open_span(j, r->operators[o->operator_index].name, DEVICE_TRACK, "device", o->trace_start_ns,
+                  o->trace_end_ns - o->trace_start_ns);
+        prn_json_uint(j, "operator", o->operator_index);
+        prn_json_string(j, "kernels", o->kernels);
+        prn_json_uint(j, "launches", o->launches);
+        prn_json_int(j, "busy_ns", o->busy_ns);
+        prn_json_int(j, "wait_ns", o->wait_ns);
+        prn_json_close(j, '}');
+        prn_json_close(j, '}');
+    }
+    for (size_t i = 0; i < d->copy_count; i++) {
+        const prony_device_copy_row *c = &d->copies[i];
+        if (c->trace_end_ns == 0) continue;
+        open_span(j, c->value, COPY_TRACK, "copy", c->trace_start_ns, c->trace_end_ns - c->trace_start_ns);
+        prn_json_bool(j, "to_device", c->to_device);
+        prn_json_uint(j, "bytes", c->bytes);
+        prn_json_string(j, "reason", c->reason);
+        prn_json_close(j, '}');
+        prn_json_close(j, '}');
+    }
+}
+
 static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
 {
     bool threads = team_size(r) > 0;
@@ -288,6 +330,7 @@ static void put_events(prn_json *j, const prony_report *r, int64_t last_end)
             put_counter(j, r->operators[p->step].trace_start_ns, p->live_bytes);
     }
     put_counter(j, last_end, 0);
+    put_device(j, r);
 }
 
 /* ---- a sharded model ----

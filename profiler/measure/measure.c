@@ -183,6 +183,7 @@ static prony_status measure_run(prn_recording *r, prony_error *error)
     r->all_heap_calls += all_after - all;
     prn_nested_read(r->nested);
     if (r->durations_ns) keep_durations(r);
+    prn_device_sums_add(r->device_sums, r->cached->plan, r->latency_ns[r->runs]);
     PRN_TRY(prn_recording_phase(r, r->options->postprocess, &after_ns, error));
     if (r->before_ns) {
         r->before_ns[r->runs] = before_ns;
@@ -366,6 +367,7 @@ static prony_status get_ready(prn_recording *r, size_t count, prony_error *error
     r->operators = r->session->options.no_profile ? 0 : r->cached->plan->step_count;
     PRN_TRY(prn_nested_create(&r->nested, r->cached->plan, error));
     PRN_TRY(watch_workers(r, error));
+    if (r->operators) PRN_TRY(prn_device_sums_create(&r->device_sums, r->cached->plan, error));
     PRN_TRY(measure_warm_up(r, error));
     return count == 1 && r->options->measure_cost ? prn_recording_cost(r, error) : PRONY_OK;
 }
@@ -446,6 +448,7 @@ prony_status prony_profile_interleaved(prony_report **reports, prony_session *co
         prn_free(all[i].durations_ns);
         prn_free(all[i].nested_ns);
         prn_nested_release(all[i].nested);
+        prn_device_sums_release(all[i].device_sums);
         prn_free(all[i].sorted_ns);
         prn_free(all[i].worker_busy_ns);
         prn_free(all[i].in_order);

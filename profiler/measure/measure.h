@@ -7,6 +7,7 @@
 #include "engine/run/nested.h"
 #include "engine/session/session.h"
 #include "profiler/measure/core_use.h"
+#include "profiler/measure/device_use.h"
 #include "profiler/measure/thread_use.h"
 
 typedef struct prn_recording {
@@ -23,6 +24,7 @@ typedef struct prn_recording {
     prn_event *in_order;           /* scratch: a run's events by their start */
     prn_thread_pool_share *shares; /* lent to the session's trace once all runs are counted; NULL: not asked for */
     prn_thread_use *team_use;      /* sums of those; NULL likewise */
+    prn_device_sums *device_sums;  /* of the counted runs; NULL: no device, or no stamps */
     prn_cached_plan *cached;       /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "profiler/statistics/statistics.h"
 #include "prony_analysis.h"
+#include "prony_device.h"
 #include "prony_shard.h"
 
 typedef struct prn_report_model {
@@ -228,6 +229,9 @@ struct prony_report {
     size_t pipeline_event_count;
     bool has_pipeline;
     prony_pipeline pipeline;
+
+    bool has_device;
+    prony_device_report device;
 
     bool has_generation;
     prony_generation generation;

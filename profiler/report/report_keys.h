@@ -18,6 +18,7 @@ extern const prn_key prn_layer_keys[], prn_operator_keys[], prn_module_keys[], p
 extern const prn_key prn_count_keys[];
 
 extern const prn_key prn_tuning_keys[];     /* of prony_tuning (report_keys_tuning.c) */
+extern const prn_key prn_device_keys[];     /* of prony_device_report (report_keys_device.c) */
 extern const prn_key prn_generation_keys[]; /* of prony_generation (report_keys_generation.c) */
 
 /* ---- the accuracy profile (report_keys_accuracy.c) */

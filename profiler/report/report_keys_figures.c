@@ -552,6 +552,7 @@ const prn_key prn_report_keys[] = {
      .when = has_assumed_imports},
     {"evaluation", PRN_PLACE(PRN_KEY_OBJECT, 0, 0, 0, evaluation_keys), PRN_ALWAYS, NULL, .when = is_evaluated,
      .write = write_evaluation, .read = read_evaluation},
+    {"device", PRN_IN_WITH(R, device, has_device, prn_device_keys), PRN_IF_FLAG, "With --device: the device's part of a run."},
     {"generation", PRN_IN_WITH(R, generation, has_generation, prn_generation_keys), PRN_IF_FLAG, "With --generate: a decoder's speed; the rest of the report is one step at the last position."},
     {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},
     {"ranks", PRN_ROWS(R, ranks, rank_count, rank_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the processes, by stage."},

@@ -90,6 +90,11 @@ const prony_time_stats *prony_report_end_to_end(const prony_report *report)
     return report && report->has_around ? &report->around.end_to_end : NULL;
 }
 
+const prony_device_report *prony_report_device(const prony_report *report)
+{
+    return report && report->has_device ? &report->device : NULL;
+}
+
 const prony_generation *prony_report_generation(const prony_report *report)
 {
     return report && report->has_generation ? &report->generation : NULL;

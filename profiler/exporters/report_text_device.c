@@ -1,0 +1,103 @@
+/* The device's part of a run, for the terminal: its use, its memory, and the largest copies. Reads the report only. */
+#include "profiler/exporters/report_text.h"
+#include "profiler/text/number_text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { COPIES_SHOWN = 5 };
+
+static const char *plural_of(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void put_use(prn_text *text, const prony_device_report *d)
+{
+    char line[300];
+    prn_number_text busy, copies, waits, idle;
+    if (d->busy_share < 0) return;
+    snprintf(line, sizeof line,
+             "kernels take %s %% of a stamped run, copies %s %%, launches wait %s %%, and %s %% the device waits for "
+             "the host",
+             prn_number_percent(busy, d->busy_share), prn_number_percent(copies, d->copy_share),
+             prn_number_percent(waits, d->wait_share), prn_number_percent(idle, d->idle_share));
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
+static void put_counts(prn_text *text, const prony_device_report *d)
+{
+    char line[300];
+    prn_number_text to, from;
+    snprintf(line, sizeof line,
+             "%" PRIu64 " operator%s on the device, %" PRIu64
+             " on the host; %zu cop%s a run: %s to the device, %s back",
+             d->operators_on_device, plural_of(d->operators_on_device), d->operators_on_host, d->copy_count,
+             d->copy_count == 1 ? "y" : "ies", prn_number_bytes(to, (double)d->to_device_bytes, 4, " "),
+             prn_number_bytes(from, (double)d->from_device_bytes, 4, " "));
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
+static void report_text_device_memory(prn_text *text, const prony_device_report *d)
+{
+    char line[300];
+    prn_number_text values, least, constants, peak;
+    snprintf(line, sizeof line,
+             "memory: values %s (least possible %s), weights %s, at most %s; %" PRIu32 " program%s compiled",
+             prn_number_bytes(values, (double)d->values_bytes, 4, " "),
+             prn_number_bytes(least, (double)d->values_lower_bound_bytes, 4, " "),
+             prn_number_bytes(constants, (double)d->constants_bytes, 4, " "),
+             prn_number_bytes(peak, (double)d->peak_bytes, 4, " "), d->programs, plural_of(d->programs));
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
+static int most_expensive_first(const void *left, const void *right)
+{
+    const prony_device_copy_row *a = *(const prony_device_copy_row *const *)left,
+                                *b = *(const prony_device_copy_row *const *)right;
+    if (a->busy_ns != b->busy_ns) return a->busy_ns < b->busy_ns ? 1 : -1;
+    if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
+    return a->operator_index < b->operator_index ? -1 : 1;
+}
+
+static void put_copy(prn_text *text, const prony_device_copy_row *c)
+{
+    char line[600];
+    prn_number_text bytes, time, rate;
+    int used = snprintf(line, sizeof line, "%s %s", prn_number_bytes(bytes, (double)c->bytes, 4, " "),
+                        c->to_device ? "to the device" : "to the host");
+    if (c->busy_ns > 0)
+        used +=
+            snprintf(line + used, sizeof line - (size_t)used, ", %s, %sB/s", prn_number_time(time, c->busy_ns, 3, " "),
+                     prn_number_si(rate, (double)c->bytes / ((double)c->busy_ns * 1e-9), 3, " "));
+    snprintf(line + used, sizeof line - (size_t)used, ": %.200s, %.200s", c->value, c->reason);
+    prn_text_wrap(text, PRN_STYLE_DIM, 4, line);
+}
+
+static prony_status put_copies(prn_text *text, const prony_device_report *d, bool all, prony_error *error)
+{
+    const size_t shown = all || d->copy_count < COPIES_SHOWN ? d->copy_count : COPIES_SHOWN;
+    const prony_device_copy_row **order = prn_calloc(d->copy_count + 1, sizeof *order);
+    if (!order) return prn_no_memory(error);
+    for (size_t i = 0; i < d->copy_count; i++) order[i] = &d->copies[i];
+    qsort(order, d->copy_count, sizeof *order, most_expensive_first);
+    if (shown) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, "copies, the most expensive first:");
+    for (size_t i = 0; i < shown; i++) put_copy(text, order[i]);
+    prn_free(order);
+    prn_text_hidden_rows(text, d->copy_count - shown, "copies");
+    return PRONY_OK;
+}
+
+prony_status prn_text_device(prn_text *text, const prony_report *r, bool all, prony_error *error)
+{
+    const prony_device_report *d = &r->device;
+    char line[400];
+    if (!r->has_device) return PRONY_OK;
+    snprintf(line, sizeof line, "%.30s %.120s (%.60s), %s", d->info.id, d->info.name, d->info.platform, d->info.kind);
+    prn_text_heading(text, "Device", line);
+    put_use(text, d);
+    put_counts(text, d);
+    report_text_device_memory(text, d);
+    return put_copies(text, d, all, error);
+}

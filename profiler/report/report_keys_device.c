@@ -1,0 +1,77 @@
+/* Keys of a run on a device. */
+#include "profiler/report/report_keys.h"
+
+#define D prony_device_report
+#define O prony_device_operator_row
+#define C prony_device_copy_row
+
+// clang-format off
+static const prn_key info_keys[] = {
+    {"id", PRN_AT(prony_device_info, id), PRN_ALWAYS, "The option that chooses it: opencl:0."},
+    {"kind", PRN_AT(prony_device_info, kind), PRN_ALWAYS, NULL, "gpu|cpu|accelerator"},
+    {"name", PRN_AT(prony_device_info, name), PRN_ALWAYS, NULL},
+    {"vendor", PRN_AT(prony_device_info, vendor), PRN_ALWAYS, NULL},
+    {"platform", PRN_AT(prony_device_info, platform), PRN_ALWAYS, NULL},
+    {"driver", PRN_AT(prony_device_info, driver), PRN_ALWAYS, "Version of the driver."},
+    {"version", PRN_AT(prony_device_info, version), PRN_ALWAYS, "Version of OpenCL."},
+    {"compute_units", PRN_AT(prony_device_info, compute_units), PRN_ALWAYS, NULL},
+    {"clock_mhz", PRN_AT(prony_device_info, clock_mhz), PRN_IF_SET, "Highest clock that the driver states."},
+    {"memory_bytes", PRN_AT(prony_device_info, memory_bytes), PRN_ALWAYS, NULL},
+    {"largest_buffer_bytes", PRN_AT(prony_device_info, largest_buffer_bytes), PRN_ALWAYS, NULL},
+    {"local_memory_bytes", PRN_AT(prony_device_info, local_memory_bytes), PRN_ALWAYS, "Of a work group."},
+    {"largest_work_group", PRN_AT(prony_device_info, largest_work_group), PRN_ALWAYS, "Work items."},
+    {"fp16", PRN_AT(prony_device_info, fp16), PRN_ALWAYS, "It computes in float16."},
+    {"fp64", PRN_AT(prony_device_info, fp64), PRN_ALWAYS, "It computes in float64."},
+    {0}};
+
+static const prn_key operator_keys[] = {
+    {"operator", PRN_AT(O, operator_index), PRN_ALWAYS, "Index among the operators."},
+    {"kernels", PRN_AT(O, kernels), PRN_ALWAYS, "Names of the launched kernels."},
+    {"launches", PRN_AT(O, launches), PRN_ALWAYS, "Of a run."},
+    {"busy_ns", PRN_AT(O, busy_ns), PRN_IF_FROM_0, "Kernels execute, by the device's clock."},
+    {"wait_ns", PRN_AT(O, wait_ns), PRN_IF_FROM_0, "From queueing the first kernel to its start."},
+    {"global_x", PRN_AT(O, global[0]), PRN_ALWAYS, "Work items of the first kernel."},
+    {"global_y", PRN_AT(O, global[1]), PRN_ALWAYS, NULL},
+    {"global_z", PRN_AT(O, global[2]), PRN_ALWAYS, NULL},
+    {"local_x", PRN_AT(O, local[0]), PRN_ALWAYS, "Work items of a group; 0: the driver chooses."},
+    {"local_y", PRN_AT(O, local[1]), PRN_ALWAYS, NULL},
+    {"local_z", PRN_AT(O, local[2]), PRN_ALWAYS, NULL},
+    {"trace_start_ns", PRN_AT(O, trace_start_ns), PRN_ALWAYS, "In the last run, from its begin."},
+    {"trace_end_ns", PRN_AT(O, trace_end_ns), PRN_ALWAYS, NULL},
+    {0}};
+
+static const prn_key copy_keys[] = {
+    {"operator", PRN_AT(C, operator_index), PRN_ALWAYS, "Index among the operators."},
+    {"value", PRN_AT(C, value), PRN_ALWAYS, "Name of the tensor."},
+    {"to_device", PRN_AT(C, to_device), PRN_ALWAYS, "false: to the host."},
+    {"reason", PRN_AT(C, reason), PRN_ALWAYS, "The operator on the host that makes or reads it."},
+    {"bytes", PRN_AT(C, bytes), PRN_ALWAYS, NULL},
+    {"busy_ns", PRN_AT(C, busy_ns), PRN_IF_FROM_0, "By the device's clock."},
+    {"trace_start_ns", PRN_AT(C, trace_start_ns), PRN_ALWAYS, "In the last run, from its begin."},
+    {"trace_end_ns", PRN_AT(C, trace_end_ns), PRN_ALWAYS, NULL},
+    {0}};
+
+const prn_key prn_device_keys[] = {
+    {"info", PRN_IN(D, info, info_keys), PRN_ALWAYS, "The device."},
+    {"runs", PRN_AT(D, runs), PRN_ALWAYS, "Runs that the times are means of; 0: nothing was stamped."},
+    {"operators_on_device", PRN_AT(D, operators_on_device), PRN_ALWAYS, NULL},
+    {"operators_on_host", PRN_AT(D, operators_on_host), PRN_ALWAYS, "Without copies."},
+    {"busy_ns", PRN_AT(D, busy_ns), PRN_IF_FROM_0, "Kernels execute, in a run."},
+    {"copy_ns", PRN_AT(D, copy_ns), PRN_IF_FROM_0, "Copies, in a run."},
+    {"wait_ns", PRN_AT(D, wait_ns), PRN_IF_FROM_0, "Launches wait to start, in a run."},
+    {"busy_share", PRN_AT(D, busy_share), PRN_IF_FROM_0, "Of the latency of stamped runs: the device's utilisation."},
+    {"copy_share", PRN_AT(D, copy_share), PRN_IF_FROM_0, NULL},
+    {"wait_share", PRN_AT(D, wait_share), PRN_IF_FROM_0, NULL},
+    {"idle_share", PRN_AT(D, idle_share), PRN_IF_FROM_0, "The rest: the device waits for the host."},
+    {"to_device_bytes", PRN_AT(D, to_device_bytes), PRN_ALWAYS, "Copied in a run."},
+    {"from_device_bytes", PRN_AT(D, from_device_bytes), PRN_ALWAYS, "Copied in a run."},
+    {"values_bytes", PRN_AT(D, values_bytes), PRN_ALWAYS, "Memory of the plan's values on the device."},
+    {"values_lower_bound_bytes", PRN_AT(D, values_lower_bound_bytes), PRN_ALWAYS, "No plan of this order of steps needs less."},
+    {"constants_bytes", PRN_AT(D, constants_bytes), PRN_ALWAYS, "Weights on the device, of all sessions."},
+    {"peak_bytes", PRN_AT(D, peak_bytes), PRN_ALWAYS, "Most memory that the process had on the device."},
+    {"programs", PRN_AT(D, programs), PRN_ALWAYS, "Compiled programs."},
+    {"kernels", PRN_AT(D, kernels), PRN_ALWAYS, "Kernel objects."},
+    {"operators", PRN_ROWS(D, operators, operator_count, operator_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "Operators that ran on the device."},
+    {"copies", PRN_ROWS(D, copies, copy_count, copy_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "Copies between host and device."},
+    {0}};
+// clang-format on
