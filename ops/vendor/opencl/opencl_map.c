@@ -81,12 +81,18 @@ bool prn_opencl_copy_supported(const prony_context *context)
     return width > 0 && width <= 8 && prn_opencl_takes(context, false);
 }
 
+/* The post-operation SiLU has no factor, the map has one. */
+static const char *map_text(prn_map_id map)
+{
+    return map == PRN_MAP_SILU ? "x * post_ops_sigmoid(a * x)" : maps[map];
+}
+
 prony_status prn_opencl_map_prepare(const prony_context *context, prn_prepared *out, prn_map_id map, float a, float b)
 {
     const int64_t count = prony_shape_numel(&context->outputs[0]->shape);
     opencl_defines defines = {0};
     opencl_builder builder = prn_opencl_begin(context, 1);
-    prn_opencl_define(&defines, "#define UNARY (%s)\n", maps[map]);
+    prn_opencl_define(&defines, "#define UNARY (%s)\n", map_text(map));
     prn_opencl_launch(&builder, &prn_opencl_map, &defines, "map");
     prn_opencl_input(&builder, 0, 0);
     prn_opencl_output(&builder, 0, 0);
