@@ -304,6 +304,7 @@ int command_compare(const options *o);
 int command_check(const options *o);
 int command_recommend(const options *o);
 int command_machine(const options *o);
+int command_devices(const options *o);
 int command_extract(const options *o);
 int command_quantize(const options *o);
 int command_manual(const options *o);

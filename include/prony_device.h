@@ -28,6 +28,20 @@ typedef struct prony_device_info {
  * OpenCL in this build, no library, no driver). */
 PRONY_API prony_status prony_device_at(prony_device_info *out, size_t index, prony_error *error);
 
+/* What a device reaches, each the best of five trials. */
+typedef struct prony_device_peaks {
+    size_t struct_size;
+    double flops_per_second;                                         /* fp32, multiply-adds in registers */
+    double bytes_per_second;                                         /* its memory, read and written */
+    double to_device_bytes_per_second, from_device_bytes_per_second; /* copies */
+    int64_t launch_ns; /* a kernel that does nothing, of many queued one behind the other */
+} prony_device_peaks;
+#define PRONY_DEVICE_PEAKS_INIT PRONY_INIT(prony_device_peaks)
+
+/* Measures the device of this name (prony_session_options.device); takes about a second. PRONY_INVALID_ARGUMENT: no such
+ * device. PRONY_UNSUPPORTED: there is none at all. */
+PRONY_API prony_status prony_device_measure(prony_device_peaks *out, const char *device, prony_error *error);
+
 /* ---- the device in a report ---- */
 
 /* An operator that ran on the device. Times are means of the stamped runs, in which the host waits for every operator. */

@@ -20,6 +20,7 @@ static int dispatch(const options *o)
                  {"check", command_check},
                  {"recommend", command_recommend},
                  {"machine", command_machine},
+                 {"devices", command_devices},
                  {"extract", command_extract},
                  {"quantize", command_quantize},
                  {"serve", command_serve},

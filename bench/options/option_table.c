@@ -46,6 +46,8 @@ static const command_row commands[COMMAND_COUNT] = {
         {"ops --filter name=Conv*", "ops --json ops.json"}},
     [COMMAND_MACHINE] = {"machine", "", "peak FLOP/s and bandwidth here, measured once", 0, 0,
         {"machine", "machine --no-cache"}},
+    [COMMAND_DEVICES] = {"devices", "", "OpenCL devices for --device, and what they reach", 0, 0,
+        {"devices", "devices --json -"}},
     [COMMAND_HISTORY] = {"history", "FILE.db [ACTION]", "runs kept by --history: trend, check, import", 1, -1,
         {"history perf.db", "history perf.db trend latency --model resnet50", "history perf.db check", "history perf.db --html dashboard.html"}},
     [COMMAND_COMPLETION] = {"completion", "SHELL", "a completion script for bash, zsh or fish", 1, 1, {"completion bash"}},
@@ -64,7 +66,7 @@ enum {
     INSPECT = 1 << COMMAND_INSPECT, RUN = 1 << COMMAND_RUN, PROFILE = 1 << COMMAND_PROFILE, BENCH = 1 << COMMAND_BENCH,
     SCALE = 1 << COMMAND_SCALE, VERSUS = 1 << COMMAND_VERSUS, COMPARE = 1 << COMMAND_COMPARE, CHECK = 1 << COMMAND_CHECK,
     RECOMMEND = 1 << COMMAND_RECOMMEND, METRICS = 1 << COMMAND_METRICS, EVAL = 1 << COMMAND_EVAL, EXTRACT = 1 << COMMAND_EXTRACT,
-    QUANTIZE = 1 << COMMAND_QUANTIZE, VERIFY = 1 << COMMAND_VERIFY, OPS = 1 << COMMAND_OPS, MACHINE = 1 << COMMAND_MACHINE,
+    QUANTIZE = 1 << COMMAND_QUANTIZE, VERIFY = 1 << COMMAND_VERIFY, OPS = 1 << COMMAND_OPS, MACHINE = 1 << COMMAND_MACHINE, DEVICES = 1 << COMMAND_DEVICES,
     HISTORY = 1 << COMMAND_HISTORY, SERVE = 1 << COMMAND_SERVE, CAPACITY = 1 << COMMAND_CAPACITY,
     WORKER = 1 << COMMAND_WORKER, PEER = 1 << COMMAND_PEER,
     EVERY = (1 << COMMAND_COUNT) - 1,
@@ -416,7 +418,7 @@ static const option_row rows[] = {
      .help = "file of class names, one per line"},
 
     /* ---- files ---- */
-    {"json", 0, OPTION_FIRST, GROUP_FILES, INSPECT | RUN | EVAL | PROFILE | BENCH | SCALE | VERSUS | TARGETS | VERIFY | OPS | MACHINE | HISTORY | CAPACITY,
+    {"json", 0, OPTION_FIRST, GROUP_FILES, INSPECT | RUN | EVAL | PROFILE | BENCH | SCALE | VERSUS | TARGETS | VERIFY | OPS | MACHINE | DEVICES | HISTORY | CAPACITY,
      OPTION_TEXT, F(files.json), .value = "F", .help = "JSON to F; - is stdout, with nothing else on it"},
     {"html", 0, OPTION_FIRST, GROUP_FILES, TABLES | SCALE | DOCUMENTS, OPTION_EXPORT, .least = PRONY_FORMAT_HTML, .value = "F",
      .help = "one page with tables and charts; it needs no network"},

@@ -19,6 +19,7 @@ SOURCE(gemm)
 SOURCE(window)
 SOURCE(rows)
 SOURCE(attention)
+SOURCE(peaks)
 
 typedef struct operand {
     cl_uint argument;

@@ -14,7 +14,7 @@ typedef struct prn_opencl_source {
 } prn_opencl_source;
 extern const prn_opencl_source prn_opencl_common; /* stands before every other one */
 extern const prn_opencl_source prn_opencl_map, prn_opencl_gemm, prn_opencl_window, prn_opencl_rows,
-    prn_opencl_attention;
+    prn_opencl_attention, prn_opencl_peaks;
 
 /* Lines that stand before a source: "#define NAME VALUE". */
 typedef struct opencl_defines {
