@@ -22,6 +22,10 @@ if(PRONY_SQLITE)
   list(APPEND prn_command_versions "sqlite ${prn_sqlite_version}")
 endif()
 
+if(PRONY_OPENCL)
+  list(APPEND prn_command_versions "opencl")
+endif()
+
 file(GLOB_RECURSE prn_bench CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/*.c)
 list(FILTER prn_bench EXCLUDE REGEX "/heap_hooks\\.c$|/bench/cluster/")
 # The service: libmicrohttpd's parts are bench/serve/http_*.c and those that need a service. prony-mpi has none of it.

@@ -267,7 +267,7 @@ output_hash() { # REPORT
 
 # Required packages alone: README's list, then those of the tests.
 check_required() {
-    local libraries=(oneDNN OpenBLAS libpng libjpeg zlib SQLite libmicrohttpd) library version
+    local libraries=(oneDNN OpenBLAS libpng libjpeg zlib SQLite libmicrohttpd OpenCL) library version
     person=root
     mount_copy required
     prepare root

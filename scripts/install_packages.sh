@@ -20,8 +20,8 @@ clang_runtime() {
 # `?` in front: optional, left out where apt does not know it. Names differ between releases, so apt is asked and no release
 # is named here.
 build=(gcc libc6-dev cmake pkg-config libcjson-dev ?libdnnl-dev ?libopenblas-openmp-dev ?libpng-dev
-    ?libjpeg-dev ?zlib1g-dev ?libsqlite3-dev ?libmicrohttpd-dev)
-test=(libcmocka-dev ?clang-format-19 ?clang-tidy-19 ?flake8 ?mypy ?shellcheck ?chromium ?python3-pandas ?python3-jsonschema ?libonnx-testdata python3 g++
+    ?libjpeg-dev ?zlib1g-dev ?libsqlite3-dev ?libmicrohttpd-dev ?opencl-c-headers)
+test=(libcmocka-dev ?clang-format-19 ?clang-tidy-19 ?flake8 ?mypy ?shellcheck ?chromium ?python3-pandas ?python3-jsonschema ?libonnx-testdata ?pocl-opencl-icd ?ocl-icd-libopencl1 python3 g++
     binutils clang llvm libomp-dev ?CLANG_RUNTIME)
 # The package's build. Its tests, which also cover frames, plots, ONNX's backend suite and the walkthroughs.
 python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-wheel python3-numpy)
@@ -60,11 +60,11 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     if $only_print; then exit 0; fi
     {
         echo "This script installs packages on Debian and its relatives only. The build needs a C compiler, CMake, pkg-config and"
-        echo "cJSON; it uses oneDNN, OpenBLAS (OpenMP), libpng, libjpeg, zlib, SQLite and libmicrohttpd if they are installed:"
-        echo "    dnf install gcc make cmake pkgconf cjson-devel onednn-devel openblas-devel libpng-devel libjpeg-turbo-devel zlib-devel sqlite-devel libmicrohttpd-devel"
-        echo "    pacman -S gcc make cmake pkgconf cjson onednn openblas libpng libjpeg-turbo zlib sqlite libmicrohttpd"
-        echo "    zypper install gcc make cmake pkg-config cJSON-devel onednn-devel openblas-devel libpng16-devel libjpeg8-devel zlib-devel sqlite3-devel libmicrohttpd-devel"
-        echo "    apk add gcc musl-dev linux-headers make cmake pkgconf cjson-dev onednn-dev openblas-dev libpng-dev libjpeg-turbo-dev zlib-dev sqlite-dev libmicrohttpd-dev"
+        echo "cJSON; it uses oneDNN, OpenBLAS (OpenMP), libpng, libjpeg, zlib, SQLite, libmicrohttpd and OpenCL if they are installed:"
+        echo "    dnf install gcc make cmake pkgconf cjson-devel onednn-devel openblas-devel libpng-devel libjpeg-turbo-devel zlib-devel sqlite-devel libmicrohttpd-devel opencl-headers"
+        echo "    pacman -S gcc make cmake pkgconf cjson onednn openblas libpng libjpeg-turbo zlib sqlite libmicrohttpd opencl-headers"
+        echo "    zypper install gcc make cmake pkg-config cJSON-devel onednn-devel openblas-devel libpng16-devel libjpeg8-devel zlib-devel sqlite3-devel libmicrohttpd-devel opencl-headers"
+        echo "    apk add gcc musl-dev linux-headers make cmake pkgconf cjson-dev onednn-dev openblas-dev libpng-dev libjpeg-turbo-dev zlib-dev sqlite-dev libmicrohttpd-dev opencl-headers"
     } >&2
     exit 0
 fi

@@ -82,6 +82,8 @@ static void note_configs(note_list *list, const prn_report_config *a, const prn_
     note_int(list, "number of background threads", a->background_threads, b->background_threads);
     note_text(list, "affinity", a->affinity && *a->affinity ? a->affinity : "none",
               b->affinity && *b->affinity ? b->affinity : "none");
+    note_text(list, "device", a->device && *a->device ? a->device : "none",
+              b->device && *b->device ? b->device : "none");
     note_text(list, "precision", a->precision, b->precision);
     note_text(list, "rewriting", a->rewrites ? "on" : "off", b->rewrites ? "on" : "off");
     note_text(list, "reuse of memory", a->reuse ? "on" : "off", b->reuse ? "on" : "off");

@@ -142,6 +142,7 @@ static void describe_run(phrase *p, const prony_report *r)
         phrase_add(p, "threads on cores %.60s", c->affinity_used);
     else if (c->affinity && *c->affinity)
         phrase_add(p, "cores %.60s", c->affinity);
+    if (c->device && *c->device) phrase_add(p, "on %.80s", c->device);
     if (c->affinity_failure && *c->affinity_failure)
         phrase_add(p, "affinity '%.40s' was not possible: %.160s", c->affinity, c->affinity_failure);
     if (c->background_threads > 0)

@@ -85,6 +85,7 @@ static void configuration_add_session(configuration *c, const prn_json_value *co
         ADD_PIECE(c, "%s=%lld", prn_json_key(d), (long long)value);
     }
     configuration_add_affinity(c, prn_history_string(c->r, config, "affinity"));
+    if (*prn_history_string(c->r, config, "device")) ADD_PIECE(c, "on %s", prn_history_string(c->r, config, "device"));
     if (is_false(c->r, config, "rewrites")) configuration_add_piece(c, "no rewrites");
     if (is_false(c->r, config, "reuse")) configuration_add_piece(c, "no reuse");
     configuration_add_background(c, config);

@@ -141,7 +141,11 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     config->reuse = !options->no_reuse;
     config->affinity_used = report_build_copy_text(report, placement && placement->count ? placement->used : "");
     config->affinity_failure = report_build_copy_text(report, placement ? placement->failure : "");
-    bool copied = config->affinity && config->inter_op_reason && config->affinity_used && config->affinity_failure;
+    const prony_device_info *device =
+        plan && plan->options.device ? prn_device_description(plan->options.device) : NULL;
+    config->device = device ? prn_bump_printf(&report->pool, "%s %s", device->id, device->name) : "";
+    bool copied = config->device && config->affinity && config->inter_op_reason && config->affinity_used &&
+                  config->affinity_failure;
     return copied ? PRONY_OK : prn_no_memory(error);
 }
 

@@ -30,6 +30,7 @@ typedef struct prn_report_config {
     const char *affinity;         /* "" : mask left alone */
     const char *affinity_used;    /* processors in the order of the threads; "": no list, or not known */
     const char *affinity_failure; /* unusable processors of the list; "": none */
+    const char *device;           /* "opencl:0 NAME"; "": the processor alone */
     int64_t batch;                /* first dimension of the first input; -1: rank 0 */
     const prony_dim *dims;
     size_t dim_count;

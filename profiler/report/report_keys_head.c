@@ -89,6 +89,7 @@ static const prn_key config_keys[] = {
      .when = is_pinned},
     {"affinity_failure", PRN_AT(C, affinity_failure), PRN_IF_SET | PRN_OR_NULL | PRN_EMPTY,
      "Processors of the list that were not available, or threads that were not pinned; null: none.", .when = is_pinned},
+    {"device", PRN_AT(C, device), PRN_IF_SET | PRN_EMPTY, "Number and name of the device that runs operators."},
     {"batch", PRN_AT(C, batch), PRN_IF_FROM_0 | PRN_OR_NULL, "First dimension of the first input; null: it has none."},
     {"dims", PRN_NUMBERS(C, dims, dim_count), PRN_LENIENT, "Free dimensions by symbol."},
     {"assumed_dims", PRN_ROWS(C, assumed, assumed_count, assumed_keys), PRN_OLD | PRN_ROW_DIRECT_ROWS,

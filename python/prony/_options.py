@@ -17,7 +17,7 @@ class SessionOptions(TypedDict, total=False):
     dims: {symbol: size} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
     max_dims: {symbol: largest size} of free dimensions that change from run to run: one plan serves all sizes up to it;
     rewrites: False runs the model's own nodes unfused; reuse: False gives each tensor its own buffer; affinity: core list such as "0-3,8";
-    memory_limit: bytes; max_loop_trips: of a Loop."""
+    device: "opencl", "opencl:1" or "opencl:NAME": operators run on an OpenCL device; memory_limit: bytes; max_loop_trips: of a Loop."""
 
     threads: Threads
     inter_op: Threads
@@ -29,6 +29,7 @@ class SessionOptions(TypedDict, total=False):
     rewrites: bool
     reuse: bool
     affinity: Optional[str]
+    device: Optional[str]
     memory_limit: int
     max_loop_trips: int
 
