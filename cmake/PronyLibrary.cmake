@@ -72,7 +72,7 @@ if(PRONY_OPENCL)
   set(prn_opencl_assembly ${PROJECT_SOURCE_DIR}/ops/vendor/opencl/opencl_sources.S)
   file(GLOB prn_opencl_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/ops/vendor/opencl/kernels/*.cl)
   set_source_files_properties(${prn_opencl_assembly} PROPERTIES
-    COMPILE_OPTIONS "-Wa,-I${PROJECT_SOURCE_DIR}/ops/vendor/opencl/kernels" OBJECT_DEPENDS "${prn_opencl_files}")
+    COMPILE_OPTIONS "${prn_kernel_options};-Wa,-I${PROJECT_SOURCE_DIR}/ops/vendor/opencl/kernels" OBJECT_DEPENDS "${prn_opencl_files}")
 endif()
 
 add_library(prony_objects OBJECT ${prn_sources} ${prn_html_assembly} ${prn_opencl_assembly})

@@ -57,7 +57,7 @@ static const command_row commands[COMMAND_COUNT] = {
     [COMMAND_PEER] = {"peer", "MODEL", "a process of versus, which starts it", 1, 1, {NULL}}};
 
 static const char *const group_titles[GROUP_COUNT] = {
-    [GROUP_MODEL] = "Model and inputs", [GROUP_THREADS] = "Threads", [GROUP_MEASURING] = "Measuring", [GROUP_LOAD] = "Load", [GROUP_SERVICE] = "Service", [GROUP_GENERATION] = "Text generation",
+    [GROUP_MODEL] = "Model and inputs", [GROUP_THREADS] = "Threads and device", [GROUP_MEASURING] = "Measuring", [GROUP_LOAD] = "Load", [GROUP_SERVICE] = "Service", [GROUP_GENERATION] = "Text generation",
     [GROUP_PRECISION] = "Precision and accuracy", [GROUP_KERNELS] = "Kernels and memory plan", [GROUP_VERDICTS] = "Verdicts",
     [GROUP_REPORT] = "Report contents", [GROUP_FILES] = "Files", [GROUP_LIMITS] = "Limits", [GROUP_TERMINAL] = "Terminal"};
 
@@ -142,11 +142,14 @@ static const option_row rows[] = {
      .wanted = LIST_WANTED, WORKER_ALIASES},
     {"inter-op", 'y', OPTION_COMMON, GROUP_THREADS, INSPECT | RUN | EVAL | VERIFY | SERVE | (MEASURED & ~MATRIX), OPTION_PARSED,
      F(threads.inter_op), .parse = parse_workers, .value = "N",
-     .help = "workers for operators side by side, or auto", .otherwise = "1",
+     .help = "operators side by side, or auto", .otherwise = "1",
      .details = "Each worker has -x threads. auto: the number that makes the model fastest.",
      .wanted = "a number from 1 to 1024, or auto", WORKER_ALIASES},
     {"affinity", 0, OPTION_COMMON, GROUP_THREADS, RUN | EVAL | MEASURED | SERVE, OPTION_PARSED, .parse = parse_affinity, .value = "LIST",
      .help = "core list such as 0-3,8: a core for each thread", .aliases = "cpus cores taskset"},
+    {"device", 0, OPTION_COMMON, GROUP_THREADS, PLANNED | VERIFY | SERVE | CAPACITY, OPTION_TEXT, F(plan.device), .value = "D",
+     .help = "run operators on opencl, opencl:N or opencl:NAME",
+     .details = "Operators without a kernel for the device run on the processor; the report lists the copies in between."},
     {"no-work-stealing", 0, OPTION_RARE, GROUP_THREADS, PLANNED, OPTION_FLAG, F(threads.no_work_stealing),
      .help = "idle workers do not help other workers' operators"},
     {"shard", 0, OPTION_RARE, GROUP_THREADS, SHARDED, OPTION_INT, F(shard.stages), .least = 1, .most = 1024, .value = "P",
@@ -345,9 +348,6 @@ static const option_row rows[] = {
     /* ---- kernels and memory plan ---- */
     {"no-rewrites", 0, OPTION_RARE, GROUP_KERNELS, PLANNED | VERIFY | SCALE | WORKER, OPTION_FLAG, F(plan.no_rewrites),
      .help = "run the model's own nodes, unfused", .aliases = "no-fusion no-optimization"},
-    {"device", 0, OPTION_COMMON, GROUP_KERNELS, PLANNED | VERIFY | SERVE | CAPACITY, OPTION_TEXT, F(plan.device), .value = "D",
-     .help = "run operators on an OpenCL device: opencl, opencl:N or opencl:NAME",
-     .details = "Operators without a kernel for the device run on the processor; the report lists the copies in between."},
     {"no-reuse", 0, OPTION_RARE, GROUP_KERNELS, PLANNED | VERIFY, OPTION_FLAG, F(plan.no_reuse),
      .help = "separate memory for every value: no views, nothing in place"},
     {"tune", 0, OPTION_RARE, GROUP_KERNELS, RUN | EVAL | PROFILE | BENCH | VERSUS | SERVE, OPTION_FLAG, F(plan.tune),

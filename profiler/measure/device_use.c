@@ -76,8 +76,8 @@ static void put_trace(const device_view *v, const prn_step *step, int64_t *start
     *end = t->ended_ns - v->last_run_ns;
 }
 
-static prony_status fill_operator(const device_view *v, const prn_step *step, prony_device_operator_row *row,
-                                  prony_error *error)
+static prony_status device_use_fill_operator(const device_view *v, const prn_step *step, prony_device_operator_row *row,
+                                             prony_error *error)
 {
     char names[200] = "";
     prn_device_launch launch;
@@ -102,7 +102,7 @@ static prony_status fill_operator(const device_view *v, const prn_step *step, pr
 }
 
 /* The first step that reads the value, or NULL. */
-static const prn_step *reader_of(const prn_plan *plan, uint32_t value)
+static const prn_step *device_use_reader_of(const prn_plan *plan, uint32_t value)
 {
     for (size_t s = 0; s < plan->step_count; s++)
         for (size_t i = 0; i < plan->steps[s]->context.input_count; i++)
@@ -115,7 +115,9 @@ static const char *copy_reason(const device_view *v, const prn_step *step, bool 
 {
     const uint32_t value = to_device ? step->inputs[0] : step->outputs[0];
     const uint32_t maker = v->plan->values[value]->defined;
-    const prn_step *host = !to_device ? reader_of(v->plan, value) : maker != PRN_NO_STEP ? v->plan->steps[maker] : NULL;
+    const prn_step *host = !to_device             ? device_use_reader_of(v->plan, value)
+                           : maker != PRN_NO_STEP ? v->plan->steps[maker]
+                                                  : NULL;
     if (!host) return to_device ? "graph input" : "graph output";
     return prn_bump_printf(&v->report->pool, "%s by %s (%s) on the host", to_device ? "made" : "read",
                            host->node->info.name, host->node->info.op_type);
@@ -149,7 +151,7 @@ static prony_status fill_rows(const device_view *v, prony_error *error)
     for (size_t s = 0; s < v->plan->step_count; s++) {
         const prn_step *step = v->plan->steps[s];
         if (is_on_device(step))
-            PRN_TRY(fill_operator(v, step, &operators[d->operator_count++], error));
+            PRN_TRY(device_use_fill_operator(v, step, &operators[d->operator_count++], error));
         else if (is_copy(step))
             PRN_TRY(fill_copy(v, step, &copies[d->copy_count++], error));
     }

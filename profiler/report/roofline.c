@@ -94,7 +94,7 @@ double prn_report_highest_peak(const prony_report *report)
 
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound)
 {
-    if (prn_operator_multiplies_bytes(row)) return 0; /* their peak is not measured */
+    if (prn_operator_multiplies_bytes(row)) return 0;                  /* their peak is not measured */
     if (row->backend && strcmp(row->backend, "opencl") == 0) return 0; /* the roofs are the processor's */
     double flops = peak_of(report, row);
     double bytes = prn_operator_bytes(row);

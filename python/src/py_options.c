@@ -132,8 +132,8 @@ int pyp_options_from(pyp_options *out, PyObject *dict)
     if (get_threads(dict, "threads", &s->intra_op_threads) != 0 ||
         get_threads(dict, "inter_op", &s->inter_op_threads) != 0 ||
         pyp_get_text(dict, "precision", &s->precision) != 0 || pyp_get_text(dict, "affinity", &s->affinity) != 0 ||
-        pyp_get_text(dict, "device", &s->device) != 0 ||
-        pyp_get_int(dict, "batch", &s->batch) != 0 || pyp_get_int(dict, "max_loop_trips", &s->max_loop_trips) != 0 ||
+        pyp_get_text(dict, "device", &s->device) != 0 || pyp_get_int(dict, "batch", &s->batch) != 0 ||
+        pyp_get_int(dict, "max_loop_trips", &s->max_loop_trips) != 0 ||
         pyp_get_int(dict, "memory_limit", &limit) != 0 || get_flags(s, dict) != 0)
         return -1;
     if (limit < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "memory_limit: %lld bytes", (long long)limit), -1;

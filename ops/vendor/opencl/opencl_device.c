@@ -9,7 +9,7 @@
 #ifdef PRN_HAVE_OPENCL
 #include "base/memory/alloc.h"
 #include "base/os/clock.h"
-#include "ops/vendor/opencl/opencl_launch.h"
+#include "ops/vendor/opencl/opencl_device.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -546,11 +546,5 @@ prn_device_use prn_device_usage(prn_device *device)
 {
     (void)device;
     return (prn_device_use){0};
-}
-
-bool prn_device_launch_at(const void *state, size_t index, prn_device_launch *out)
-{
-    (void)state, (void)index, (void)out;
-    return false;
 }
 #endif

@@ -8,6 +8,7 @@
 #include "ops/device.h"
 #include "ops/op.h"
 #include "ops/vendor/opencl/opencl_library.h"
+#include "ops/vendor/opencl/opencl_sources.h"
 
 #include <pthread.h>
 
@@ -23,10 +24,8 @@ typedef struct opencl_constant {
     size_t users;
 } opencl_constant;
 
-struct prn_opencl_source;
-
 typedef struct opencl_program {
-    const struct prn_opencl_source *source;
+    const prn_opencl_source *source;
     char *defines; /* the lines before it */
     cl_program program;
     struct opencl_program *next;
@@ -54,8 +53,8 @@ cl_mem prn_opencl_find(prn_device *device, const void *address, size_t *offset);
 
 /* A kernel of its own from a source and the lines before it; the program is built once for each pair. Bad builds fail with
  * the compiler's first lines. The caller releases it. */
-PRN_MUST_USE prony_status prn_opencl_kernel(prn_device *device, const struct prn_opencl_source *source,
-                                            const char *defines, const char *name, cl_kernel *out, prony_error *error);
+PRN_MUST_USE prony_status prn_opencl_kernel(prn_device *device, const prn_opencl_source *source, const char *defines,
+                                            const char *name, cl_kernel *out, prony_error *error);
 void prn_opencl_kernel_release(prn_device *device, cl_kernel kernel);
 
 /* Waits for `event`, adds its times to step->times, and releases it. */

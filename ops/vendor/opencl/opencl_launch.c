@@ -10,17 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SOURCE(name)                                                                                                   \
-    extern const char prn_cl_##name[], prn_cl_##name##_end[];                                                          \
-    const prn_opencl_source prn_opencl_##name = {prn_cl_##name, prn_cl_##name##_end};
-SOURCE(common)
-SOURCE(map)
-SOURCE(gemm)
-SOURCE(window)
-SOURCE(rows)
-SOURCE(attention)
-SOURCE(peaks)
-
 typedef struct operand {
     cl_uint argument;
     bool output;
@@ -279,5 +268,13 @@ prony_status prn_opencl_run(const prony_context *context)
     const prony_status status = run_launches(context, context->state);
     if (status != PRONY_OK) prn_error_name_node(context->error, context->node);
     return status;
+}
+#else
+#include "ops/device.h"
+
+bool prn_device_launch_at(const void *state, size_t index, prn_device_launch *out)
+{
+    (void)state, (void)index, (void)out;
+    return false;
 }
 #endif

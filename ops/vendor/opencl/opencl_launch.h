@@ -8,14 +8,6 @@
 
 enum { PRN_OPENCL_OPERANDS = 8, PRN_OPENCL_DEFINES = 4096, PRN_OPENCL_AXES = 8 };
 
-/* A .cl file, embedded by opencl_sources.S. */
-typedef struct prn_opencl_source {
-    const char *text, *end;
-} prn_opencl_source;
-extern const prn_opencl_source prn_opencl_common; /* stands before every other one */
-extern const prn_opencl_source prn_opencl_map, prn_opencl_gemm, prn_opencl_window, prn_opencl_rows,
-    prn_opencl_attention, prn_opencl_peaks;
-
 /* Lines that stand before a source: "#define NAME VALUE". */
 typedef struct opencl_defines {
     char text[PRN_OPENCL_DEFINES];

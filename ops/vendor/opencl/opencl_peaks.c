@@ -127,7 +127,7 @@ static prony_status measure_copies(trial *t, prony_device_peaks *out, prony_erro
     return status;
 }
 
-static bool take_blocks(trial *t)
+static bool opencl_peaks_take_blocks(trial *t)
 {
     for (t->bytes = STREAM_BYTES; t->bytes >= 1 << 20; t->bytes /= 2) {
         t->blocks[0] = prn_opencl_space.take(t->device, t->bytes);
@@ -144,8 +144,9 @@ prony_status prony_device_measure(prony_device_peaks *out, const char *device, p
     if (!out || !device) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_device_measure: an argument is NULL");
     *out = (prony_device_peaks)PRONY_DEVICE_PEAKS_INIT;
     PRN_TRY(prn_device_open(&t.device, device, "prony_device_measure", error));
-    prony_status status =
-        take_blocks(&t) ? PRONY_OK : prn_fail(error, PRONY_OUT_OF_MEMORY, "%s: no room to measure", device);
+    prony_status status = opencl_peaks_take_blocks(&t)
+                              ? PRONY_OK
+                              : prn_fail(error, PRONY_OUT_OF_MEMORY, "%s: no room to measure", device);
     if (status == PRONY_OK) status = measure_copies(&t, out, error);
     if (status == PRONY_OK) status = measure_stream(&t, out, error);
     if (status == PRONY_OK) status = measure_flops(&t, out, error);

@@ -226,6 +226,50 @@ static void add_ranks(prony_report *r)
     assert_int_equal(prony_report_set_transfers(r, &beyond, 1, NULL, 0, NULL), PRONY_INVALID_ARGUMENT);
 }
 
+static void add_device(prony_report *r)
+{
+    static const prony_device_operator_row operators[] = {
+        {1, "multiply, binary", 2, 1500, 70, {64, 8, 2}, {8, 8, 1}, 100, 1700}};
+    static const prony_device_copy_row copies[] = {{0, "x", true, "graph input", 4096, 300, 10, 310}};
+    r->has_device = true;
+    r->device = (prony_device_report){.info = {.id = "opencl:0",
+                                               .kind = "gpu",
+                                               .name = "a device",
+                                               .vendor = "somebody",
+                                               .platform = "a platform",
+                                               .driver = "1.2",
+                                               .version = "OpenCL 3.0",
+                                               .compute_units = 12,
+                                               .clock_mhz = 1500,
+                                               .memory_bytes = UINT64_C(8) << 30,
+                                               .largest_buffer_bytes = UINT64_C(2) << 30,
+                                               .local_memory_bytes = 48 << 10,
+                                               .largest_work_group = 1024,
+                                               .fp16 = true},
+                                      .runs = 3,
+                                      .operators_on_device = 1,
+                                      .operators_on_host = 1,
+                                      .busy_ns = 1500,
+                                      .copy_ns = 300,
+                                      .wait_ns = 70,
+                                      .busy_share = 0.5,
+                                      .copy_share = 0.1,
+                                      .wait_share = 0.025,
+                                      .idle_share = 0.375,
+                                      .to_device_bytes = 4096,
+                                      .from_device_bytes = 40,
+                                      .values_bytes = 8192,
+                                      .values_lower_bound_bytes = 4096,
+                                      .constants_bytes = 100,
+                                      .peak_bytes = 9000,
+                                      .programs = 2,
+                                      .kernels = 3,
+                                      .operators = operators,
+                                      .operator_count = 1,
+                                      .copies = copies,
+                                      .copy_count = 1};
+}
+
 static void add_generation(prony_report *r)
 {
     static const int64_t positions[] = {900, 910, 920};
@@ -278,6 +322,7 @@ static void test_schema_and_documentation(void **state)
     r.system.git_commit = "0123abcd";
     strcpy(r.system.machine.governor, "performance");
     r.config.affinity = "0-1,9";
+    r.config.device = "opencl:0 a device";
     r.config.affinity_used = "0,1";
     r.config.affinity_failure = "processor 9 does not exist here or may not be used; the others are";
     r.traced_run_ns = 2900000;
@@ -286,6 +331,7 @@ static void test_schema_and_documentation(void **state)
     add_subgraph(&r);
     add_ranks(&r);
     add_generation(&r);
+    add_device(&r);
     sample_add_accuracy(&r);
     sample_add_tuning(&r);
     prony_value sequence = {.kind = PRONY_SEQUENCE, .dtype = PRONY_INT64, .shape = {.rank = -1}};
