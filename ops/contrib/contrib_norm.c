@@ -315,14 +315,14 @@ static prony_status read_embed(const prony_context *context, row_sum *out)
 /* ---- OpenCL: all but EmbedLayerNormalization */
 
 #ifdef PRN_HAVE_OPENCL
-static int input_of(const prony_context *context, const prony_value *value)
+static int contrib_norm_input_of(const prony_context *context, const prony_value *value)
 {
     for (size_t i = 0; i < context->input_count; i++)
         if (value && context->inputs[i] == value) return (int)i;
     return PRN_OPENCL_NONE;
 }
 
-static int output_of(const prony_context *context, const prony_value *value)
+static int contrib_norm_output_of(const prony_context *context, const prony_value *value)
 {
     for (size_t k = 0; k < context->output_count; k++)
         if (value && context->outputs[k] == value) return (int)k;
@@ -342,12 +342,12 @@ static prony_status contrib_norm_opencl_prepare(const prony_context *context, pr
                            .epsilon = s.epsilon,
                            .rms = s.rms,
                            .skip = s.part_count > 1 ? 1 : PRN_OPENCL_NONE,
-                           .added = input_of(context, s.bias),
-                           .scale = input_of(context, s.gamma),
-                           .bias = input_of(context, s.beta),
-                           .mean_output = s.rms ? PRN_OPENCL_NONE : output_of(context, s.mean),
-                           .inverse_output = output_of(context, s.inverse),
-                           .sum_output = output_of(context, s.sum)});
+                           .added = contrib_norm_input_of(context, s.bias),
+                           .scale = contrib_norm_input_of(context, s.gamma),
+                           .bias = contrib_norm_input_of(context, s.beta),
+                           .mean_output = s.rms ? PRN_OPENCL_NONE : contrib_norm_output_of(context, s.mean),
+                           .inverse_output = contrib_norm_output_of(context, s.inverse),
+                           .sum_output = contrib_norm_output_of(context, s.sum)});
 }
 
 /* The mean of a norm without one is 0. */
