@@ -137,7 +137,7 @@ static const option_row rows[] = {
      .parse = parse_threads, .value = "N", .help = "threads in operators", .otherwise = "auto",
      .wanted = "a number from 1 to 1024, or auto (bench, scale and versus take lists)", THREAD_ALIASES},
     {"inter-op", 'y', OPTION_COMMON, GROUP_THREADS, MATRIX, OPTION_PARSED, .parse = parse_worker_list, .value = "LIST",
-     .help = "workers for operators side by side, such as 1,2", .otherwise = "1",
+     .help = "operators side by side, such as 1,2", .otherwise = "1",
      .details = "Each worker has -x threads. auto: the number that makes the model fastest.",
      .wanted = LIST_WANTED, WORKER_ALIASES},
     {"inter-op", 'y', OPTION_COMMON, GROUP_THREADS, INSPECT | RUN | EVAL | VERIFY | SERVE | (MEASURED & ~MATRIX), OPTION_PARSED,

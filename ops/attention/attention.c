@@ -14,6 +14,7 @@
 #include "ops/kernels/attention/attend.h"
 #include "ops/kernels/attention/attend_tiles.h"
 #include "ops/kernels/gemm/bf16x3_product.h"
+#include "ops/vendor/opencl/opencl_attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -346,6 +347,30 @@ static void tiles_facts(const prony_context *context, prony_cost *facts)
     prn_cost_fact(facts, "bf16_products", 1);
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+/* Caches grow where they lie, on the host. */
+static bool attention_opencl_supported(const prony_context *context)
+{
+    prn_attend at;
+    return ((const attention_params *)context->params)->cache_rows == 0 && read_attend(context, &at) == PRONY_OK &&
+           prn_opencl_attend_supported(context, &at);
+}
+
+static prony_status attention_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_attend at;
+    const prony_value *mask = prn_input(context, MASK);
+    PRN_TRY(read_attend(context, &at));
+    const bool chosen = mask && mask->dtype == PRONY_BOOL;
+    prn_opencl_attend problem = {.at = &at, .mask_keys = at.keys, .alone = NAN};
+    if (mask) problem.mask = chosen ? PRN_OPENCL_MASK_CHOOSES : PRN_OPENCL_MASK_ADDED;
+    if (mask) memcpy(problem.mask_stride, chosen ? at.choice_stride : at.mask.stride, sizeof problem.mask_stride);
+    return prn_opencl_attend_prepare(context, &problem, out);
+}
+#endif
+
 /* ---- reference */
 
 /* Row `row` of a head; a tensor without elements has no address. */
@@ -424,6 +449,7 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f),
 
 // clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("attention_f32_opencl", PRN_TYPE_F32, attention_opencl_supported, attention_opencl_prepare)
     {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .supported = tiles_supported,
      .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
     {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = attention_op_native_supported,

@@ -15,6 +15,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/vec.h"
+#include "ops/vendor/opencl/opencl_attention.h"
 
 #include <string.h>
 
@@ -535,6 +536,49 @@ static prony_status standard_attention_prepare_reference(const prony_context *co
     return standard_attention_prepare_as(context, PRONY_FLOAT64, out);
 }
 
+/* ---- OpenCL: without caches and scores */
+
+#ifdef PRN_HAVE_OPENCL
+static prony_status standard_attention_opencl_read(const prony_context *context, attention *at, prn_attend *core)
+{
+    PRN_TRY(standard_attention_read_node(context, at));
+    at->work = PRONY_FLOAT32;
+    at->blocks = true; /* K and V are read where they lie */
+    *core = standard_attention_attend_of(at);
+    core->scale = (float)at->scale;
+    return PRONY_OK;
+}
+
+static bool standard_attention_opencl_supported(const prony_context *context)
+{
+    attention at;
+    prn_attend core;
+    const prony_value *mask = prn_input(context, MASK);
+    for (size_t i = PAST_KEY; i <= VALID_KEYS; i++)
+        if (prn_input(context, i)) return false;
+    for (size_t k = PRESENT_KEY; k <= SCORES; k++)
+        if (prn_output(context, k)) return false;
+    return (!mask || mask->dtype == PRONY_FLOAT32 || mask->dtype == PRONY_BOOL) &&
+           standard_attention_opencl_read(context, &at, &core) == PRONY_OK &&
+           prn_opencl_attend_supported(context, &core);
+}
+
+static prony_status standard_attention_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    attention at;
+    prn_attend core;
+    const prony_value *mask = prn_input(context, MASK);
+    PRN_TRY(standard_attention_opencl_read(context, &at, &core));
+    prn_opencl_attend problem = {.at = &core,
+                                 .mask_keys = mask ? at.mask_keys : at.keys,
+                                 .causal = ((const attention_params *)context->params)->is_causal != 0,
+                                 .cap = (float)at.softcap};
+    if (mask) problem.mask = mask->dtype == PRONY_BOOL ? PRN_OPENCL_MASK_LEAVES : PRN_OPENCL_MASK_ADDED;
+    memcpy(problem.mask_stride, at.mask_stride, sizeof problem.mask_stride);
+    return prn_opencl_attend_prepare(context, &problem, out);
+}
+#endif
+
 /* ---- descriptor */
 
 static const prn_param params[] = {PRN_INT(attention_params, is_causal, 0),
@@ -548,6 +592,7 @@ static const prn_param params[] = {PRN_INT(attention_params, is_causal, 0),
 
 // clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("attention_standard_f32_opencl", PRN_TYPE_F32, standard_attention_opencl_supported, standard_attention_opencl_prepare)
     {.name = "attention_standard_f32_native", .backend = "native",
      .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT16) | PRN_TYPE(PRONY_BFLOAT16), .prepare = standard_attention_prepare_native,
      .run = standard_attention_run, .release = prn_free},

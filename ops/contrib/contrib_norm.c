@@ -10,6 +10,7 @@
 #include "ops/kernels/copy/indexing.h"
 #include "ops/kernels/vector/vec.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 typedef struct norm_params {
     float epsilon;
@@ -311,6 +312,52 @@ static prony_status read_embed(const prony_context *context, row_sum *out)
     return PRONY_OK;
 }
 
+/* ---- OpenCL: all but EmbedLayerNormalization */
+
+#ifdef PRN_HAVE_OPENCL
+static int contrib_norm_input_of(const prony_context *context, const prony_value *value)
+{
+    for (size_t i = 0; i < context->input_count; i++)
+        if (value && context->inputs[i] == value) return (int)i;
+    return PRN_OPENCL_NONE;
+}
+
+static int contrib_norm_output_of(const prony_context *context, const prony_value *value)
+{
+    for (size_t k = 0; k < context->output_count; k++)
+        if (value && context->outputs[k] == value) return (int)k;
+    return PRN_OPENCL_NONE;
+}
+
+static prony_status contrib_norm_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    row_sum s;
+    PRN_TRY(contrib_norm_read_node(context, &s));
+    return prn_opencl_norm_prepare(
+        context, out,
+        &(prn_opencl_norm){.length = s.length,
+                           .run = 1,
+                           .period = s.length,
+                           .skip_rows = s.part_count > 1 ? s.parts[1].repeat : 0,
+                           .epsilon = s.epsilon,
+                           .rms = s.rms,
+                           .skip = s.part_count > 1 ? 1 : PRN_OPENCL_NONE,
+                           .added = contrib_norm_input_of(context, s.bias),
+                           .scale = contrib_norm_input_of(context, s.gamma),
+                           .bias = contrib_norm_input_of(context, s.beta),
+                           .mean_output = s.rms ? PRN_OPENCL_NONE : contrib_norm_output_of(context, s.mean),
+                           .inverse_output = contrib_norm_output_of(context, s.inverse),
+                           .sum_output = contrib_norm_output_of(context, s.sum)});
+}
+
+/* The mean of a norm without one is 0. */
+static bool contrib_norm_opencl_supported(const prony_context *context)
+{
+    row_sum s;
+    return contrib_norm_read_node(context, &s) == PRONY_OK && !(s.rms && s.mean) && prn_opencl_rows_supported(context);
+}
+#endif
+
 /* ---- shapes */
 
 /* y like input 0; statistics with extent 1 from `axis` on; the sum like y. */
@@ -388,24 +435,23 @@ static const prn_param skip_params[] = {PRN_FLOAT(norm_params, epsilon, 1e-12f),
 static const prn_param embed_params[] = {
     PRN_FLOAT(norm_params, epsilon, 1e-12f), PRN_INT(norm_params, mask_index_type, 1), {0}};
 
+// clang-format off
 static const prn_kernel simplified_kernels[] = {
-    {.name = "simplified_norm_f32_native",
-     .backend = "native",
-     .float_types = PRN_TYPE_F32,
-     .run = contrib_norm_run_native},
+    PRN_OPENCL_ROW("simplified_norm_f32_opencl", PRN_TYPE_F32, contrib_norm_opencl_supported, contrib_norm_opencl_prepare)
+    {.name = "simplified_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = contrib_norm_run_native},
     {.name = "simplified_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},
     {0}};
 static const prn_kernel skip_kernels[] = {
+    PRN_OPENCL_ROW("skip_norm_f32_opencl", PRN_TYPE_F32, contrib_norm_opencl_supported, contrib_norm_opencl_prepare)
     {.name = "skip_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = contrib_norm_run_native},
     {.name = "skip_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},
     {0}};
 static const prn_kernel skip_simplified_kernels[] = {
-    {.name = "skip_simplified_norm_f32_native",
-     .backend = "native",
-     .float_types = PRN_TYPE_F32,
-     .run = contrib_norm_run_native},
+    PRN_OPENCL_ROW("skip_simplified_norm_f32_opencl", PRN_TYPE_F32, contrib_norm_opencl_supported, contrib_norm_opencl_prepare)
+    {.name = "skip_simplified_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = contrib_norm_run_native},
     {.name = "skip_simplified_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},
     {0}};
+// clang-format on
 static const prn_kernel embed_kernels[] = {
     {.name = "embed_norm_f32_native", .backend = "native", .float_types = PRN_TYPE_F32, .run = contrib_norm_run_native},
     {.name = "embed_norm_reference", .backend = "reference", .run = contrib_norm_run_reference},

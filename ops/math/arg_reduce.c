@@ -7,6 +7,7 @@
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/fold.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 #include <string.h>
 
@@ -134,19 +135,35 @@ static line_kind arg_reduce_kind_of(const prony_context *context)
     return *(const line_kind *)prn_variant(context);
 }
 
-static prony_status run_arg(const prony_context *context)
+/* The lines of a node; returns their number. */
+static int64_t arg_lines_of(const prony_context *context, line_job *job)
 {
     const arg_params *params = context->params;
-    line_job job = {.x = context->inputs[0],
-                    .y = context->outputs[0],
-                    .smallest = arg_reduce_kind_of(context) == ARG_MIN,
-                    .last = context->node->opset >= 12 && params->select_last_index};
+    *job = (line_job){.x = context->inputs[0],
+                      .y = context->outputs[0],
+                      .smallest = arg_reduce_kind_of(context) == ARG_MIN,
+                      .last = context->node->opset >= 12 && params->select_last_index};
     int64_t axis = params->axis;
-    prn_axis_normalize(&axis, job.x->shape.rank);
-    const int64_t lines = set_lines(&job, (int)axis);
+    prn_axis_normalize(&axis, job->x->shape.rank);
+    return set_lines(job, (int)axis);
+}
+
+static prony_status run_arg(const prony_context *context)
+{
+    line_job job;
+    const int64_t lines = arg_lines_of(context, &job);
     prn_parallel_items(context->threads, lines, 4 * (int64_t)prn_value_bytes(job.x), arg_lines, &job);
     return PRONY_OK;
 }
+
+#ifdef PRN_HAVE_OPENCL
+static prony_status arg_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    line_job job;
+    (void)arg_lines_of(context, &job);
+    return prn_opencl_arg_prepare(context, out, job.length, job.inner, job.smallest, job.last);
+}
+#endif
 
 static prony_status infer_arg(const prony_context *context)
 {
@@ -332,8 +349,14 @@ static prony_status cost_cumsum(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, length ? n - n / (uint64_t)length : n, 1, 0);
 }
 
-static const prn_kernel argmax_kernels[] = {{.name = "argmax_reference", .backend = "reference", .run = run_arg}, {0}};
-static const prn_kernel argmin_kernels[] = {{.name = "argmin_reference", .backend = "reference", .run = run_arg}, {0}};
+// clang-format off
+static const prn_kernel argmax_kernels[] = {
+    PRN_OPENCL_ROW("argmax_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, arg_opencl_prepare)
+    {.name = "argmax_reference", .backend = "reference", .run = run_arg}, {0}};
+static const prn_kernel argmin_kernels[] = {
+    PRN_OPENCL_ROW("argmin_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, arg_opencl_prepare)
+    {.name = "argmin_reference", .backend = "reference", .run = run_arg}, {0}};
+// clang-format on
 static const prn_kernel cumsum_kernels[] = {
     {.name = "cumsum_reference", .backend = "reference", .run = run_cumulate, .inplace = 1}, {0}};
 static const prn_kernel cumprod_kernels[] = {

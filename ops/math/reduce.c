@@ -13,6 +13,7 @@
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 typedef struct reduce_params {
     prn_ints axes;
@@ -312,6 +313,51 @@ static prony_status reduce_run_native(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static prn_opencl_fold opencl_fold_of(prn_reduce_kind kind)
+{
+    switch (kind) {
+    case PRN_REDUCE_SUM:
+        break;
+    case PRN_REDUCE_MEAN:
+        return PRN_OPENCL_FOLD_MEAN;
+    case PRN_REDUCE_MAX:
+        return PRN_OPENCL_FOLD_MAX;
+    case PRN_REDUCE_MIN:
+        return PRN_OPENCL_FOLD_MIN;
+    case PRN_REDUCE_PROD:
+        return (prn_opencl_fold){"1.0f", "x", "a * b", "sum", false};
+    case PRN_REDUCE_L1:
+        return (prn_opencl_fold){"0.0f", "fabs(x)", NULL, "sum", false};
+    case PRN_REDUCE_L2:
+        return (prn_opencl_fold){"0.0f", "x * x", NULL, "sqrt(sum)", false};
+    case PRN_REDUCE_LOG_SUM:
+        return (prn_opencl_fold){"0.0f", "x", NULL, "log(sum)", false};
+    case PRN_REDUCE_LOG_SUM_EXP:
+        return (prn_opencl_fold){"0.0f", "exp(x - top)", NULL, "top + log(sum)", true};
+    case PRN_REDUCE_SUM_SQUARE:
+        return (prn_opencl_fold){"0.0f", "x * x", NULL, "sum", false};
+    }
+    return PRN_OPENCL_FOLD_SUM;
+}
+
+static bool reduce_opencl_supported(const prony_context *context)
+{
+    return reduce_supported_native(context) && prn_opencl_reduce_supported(context);
+}
+
+static prony_status reduce_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    axis_set set;
+    PRN_TRY(reduce_axes_of(context, &set));
+    const prn_opencl_fold fold = opencl_fold_of(reduce_kind_of(context));
+    const prn_reduction job = reduce_job_of(context, &set);
+    return prn_opencl_reduce_prepare(context, out, &fold, &job.chain);
+}
+#endif
+
 /* ---- inference and cost */
 
 static prony_status reduce_infer(const prony_context *context)
@@ -350,6 +396,7 @@ static prony_status reduce_cost(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel reduce_sum_kernels[] = {
+    PRN_OPENCL_ROW("reduce_sum_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_sum_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -357,6 +404,7 @@ static const prn_kernel reduce_sum_kernels[] = {
     {.name = "reduce_sum_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_mean_kernels[] = {
+    PRN_OPENCL_ROW("reduce_mean_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_mean_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -364,6 +412,7 @@ static const prn_kernel reduce_mean_kernels[] = {
     {.name = "reduce_mean_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_max_kernels[] = {
+    PRN_OPENCL_ROW("reduce_max_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_max_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -371,6 +420,7 @@ static const prn_kernel reduce_max_kernels[] = {
     {.name = "reduce_max_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_min_kernels[] = {
+    PRN_OPENCL_ROW("reduce_min_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_min_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -378,6 +428,7 @@ static const prn_kernel reduce_min_kernels[] = {
     {.name = "reduce_min_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l1_kernels[] = {
+    PRN_OPENCL_ROW("reduce_l1_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_l1_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_l1_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -385,6 +436,7 @@ static const prn_kernel reduce_l1_kernels[] = {
     {.name = "reduce_l1_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_l2_kernels[] = {
+    PRN_OPENCL_ROW("reduce_l2_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_l2_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_l2_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -392,6 +444,7 @@ static const prn_kernel reduce_l2_kernels[] = {
     {.name = "reduce_l2_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_sum_square_kernels[] = {
+    PRN_OPENCL_ROW("reduce_sum_square_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_sum_square_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_sum_square_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -399,6 +452,7 @@ static const prn_kernel reduce_sum_square_kernels[] = {
     {.name = "reduce_sum_square_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_prod_kernels[] = {
+    PRN_OPENCL_ROW("reduce_prod_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_prod_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_prod_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -406,6 +460,7 @@ static const prn_kernel reduce_prod_kernels[] = {
     {.name = "reduce_prod_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_kernels[] = {
+    PRN_OPENCL_ROW("reduce_log_sum_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_log_sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_log_sum_native", .backend = "native", .supported = reduce_supported_native, .prepare = reduce_prepare, .run = reduce_run_native,
@@ -413,6 +468,7 @@ static const prn_kernel reduce_log_sum_kernels[] = {
     {.name = "reduce_log_sum_reference", .backend = "reference", .prepare = reduce_prepare, .run = reduce_run_reference,
      .release = prn_free}, {0}};
 static const prn_kernel reduce_log_sum_exp_kernels[] = {
+    PRN_OPENCL_ROW("reduce_log_sum_exp_f32_opencl", PRN_TYPE_F32, reduce_opencl_supported, reduce_opencl_prepare, .host_inputs = 2)
     {.name = "reduce_log_sum_exp_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = reduce_supported_native,
      .layouts = native_layouts, .prepare = reduce_prepare, .run = reduce_run_native, .release = prn_free},
     {.name = "reduce_log_sum_exp_native", .backend = "native", .supported = supported_for_floats, .prepare = reduce_prepare, .run = reduce_run_native,

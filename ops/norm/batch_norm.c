@@ -8,6 +8,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 #include <string.h>
 
@@ -307,6 +308,21 @@ static bool batch_norm_supported_native(const prony_context *context)
     return context->inputs[0]->shape.rank >= 2 && !per_element(context) && !batch_norm_is_training(context);
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static bool batch_norm_opencl_supported(const prony_context *context)
+{
+    return !batch_norm_is_training(context) && prn_opencl_rows_supported(context);
+}
+
+static prony_status batch_norm_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_batch_norm_prepare(context, out, batch_norm_run_length(context), statistics(context),
+                                         ((const batch_norm_params *)context->params)->epsilon);
+}
+#endif
+
 /* ---- inference and cost */
 
 static prony_status batch_norm_infer(const prony_context *context)
@@ -344,6 +360,7 @@ static prony_status batch_norm_cost(const prony_context *context, prony_cost *co
 
 // clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("batch_norm_f32_opencl", PRN_TYPE_F32, batch_norm_opencl_supported, batch_norm_opencl_prepare)
     {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = batch_norm_supported_native,
      .layouts = prn_same_layout, .prepare = batch_norm_prepare_native, .run = batch_norm_run_native, .inplace = 1},
     {.name = "batch_norm_f32_training", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_training, .run = run_training, .inplace = 1},

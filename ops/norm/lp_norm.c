@@ -6,6 +6,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 typedef struct lp_params {
     int64_t axis, p, stash_type;
@@ -127,6 +128,32 @@ static bool scale_in_rows(const prony_context *context)
     return !prn_input(context, 1) || lp_norm_job_of(context).wide_scale.vector;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static bool lp_norm_opencl_supported(const prony_context *context)
+{
+    return scale_in_rows(context) && prn_opencl_rows_supported(context);
+}
+
+static prony_status lp_norm_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const lp_job job = lp_norm_job_of(context);
+    if (job.p != 0) return prn_opencl_lp_norm_prepare(context, out, job.p, job.length, job.inner);
+    return prn_opencl_norm_prepare(context, out,
+                                   &(prn_opencl_norm){.length = job.length,
+                                                      .run = 1,
+                                                      .period = job.length,
+                                                      .epsilon = job.epsilon,
+                                                      .rms = true,
+                                                      .skip = PRN_OPENCL_NONE,
+                                                      .added = PRN_OPENCL_NONE,
+                                                      .scale = job.scale ? 1 : PRN_OPENCL_NONE,
+                                                      .bias = PRN_OPENCL_NONE,
+                                                      .mean_output = PRN_OPENCL_NONE,
+                                                      .inverse_output = PRN_OPENCL_NONE,
+                                                      .sum_output = PRN_OPENCL_NONE});
+}
+#endif
+
 static prony_status infer_axis(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT));
@@ -181,16 +208,14 @@ static const prn_param lp_attributes[] = {PRN_INT(lp_params, axis, -1), PRN_INT(
 static const prn_param rms_attributes[] = {
     PRN_INT(lp_params, axis, -1), PRN_INT(lp_params, stash_type, 1), PRN_FLOAT(lp_params, epsilon, 1e-5f), {0}};
 
+// clang-format off
 static const prn_kernel lp_kernels[] = {
-    {.name = "lp_norm_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .supported = has_rows,
-     .run = lp_norm_run_native},
+    PRN_OPENCL_ROW("lp_norm_f32_opencl", PRN_TYPE_F32, lp_norm_opencl_supported, lp_norm_opencl_prepare)
+    {.name = "lp_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = has_rows, .run = lp_norm_run_native},
     {.name = "lp_norm_reference", .backend = "reference", .run = lp_norm_run_reference},
     {0}};
-// clang-format off
 static const prn_kernel rms_kernels[] = {
+    PRN_OPENCL_ROW("rms_norm_f32_opencl", PRN_TYPE_F32, lp_norm_opencl_supported, lp_norm_opencl_prepare)
     {.name = "rms_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .supported = scale_in_rows, .run = lp_norm_run_native,
      .inplace = 1},
     {.name = "rms_norm_reference", .backend = "reference", .run = lp_norm_run_reference},

@@ -11,6 +11,7 @@
 #include "ops/kernels/vector/post_ops_vec.h"
 #include "ops/kernels/vector/widen.h"
 #include "ops/norm/norm_blocks.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 #include <string.h>
 
@@ -281,6 +282,32 @@ static prony_status infer_group_norm(const prony_context *context)
     return prn_infer_same(context);
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static prony_status norm_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const row_norm norm = norm_rows_of(context);
+    return prn_opencl_norm_prepare(context, out,
+                                   &(prn_opencl_norm){.length = norm.length,
+                                                      .run = norm.run,
+                                                      .period = norm.period,
+                                                      .epsilon = norm.epsilon,
+                                                      .skip = PRN_OPENCL_NONE,
+                                                      .added = PRN_OPENCL_NONE,
+                                                      .scale = 1,
+                                                      .bias = 2,
+                                                      .mean_output = 1,
+                                                      .inverse_output = 2,
+                                                      .sum_output = PRN_OPENCL_NONE});
+}
+
+static bool layer_norm_opencl_supported(const prony_context *context)
+{
+    return supported_layer_norm(context) && prn_opencl_rows_supported(context);
+}
+#endif
+
 /* ---- cost */
 
 static prony_status norm_cost(const prony_context *context, prony_cost *cost)
@@ -312,6 +339,7 @@ PRN_WIDENED(layer_norm_half, &layer_norm_f32)
 
 // clang-format off
 static const prn_kernel layer_norm_kernels[] = {
+    PRN_OPENCL_ROW("layer_norm_f32_opencl", PRN_TYPE_F32, layer_norm_opencl_supported, norm_opencl_prepare)
     {.name = "layer_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32, .supported = supported_layer_norm,
      .run = norm_run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(layer_norm_half, "layer_norm_half_native"),
@@ -323,6 +351,7 @@ PRN_WIDENED(instance_norm_half, &instance_norm_f32)
 
 // clang-format off
 static const prn_kernel instance_norm_kernels[] = {
+    PRN_OPENCL_ROW("instance_norm_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, norm_opencl_prepare, .post_ops = true)
     {.name = "instance_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
     PRN_WIDENED_ROW(instance_norm_half, "instance_norm_half_native"),
@@ -334,6 +363,7 @@ PRN_WIDENED(group_norm_half, &group_norm_f32)
 
 // clang-format off
 static const prn_kernel group_norm_kernels[] = {
+    PRN_OPENCL_ROW("group_norm_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, norm_opencl_prepare, .post_ops = true)
     {.name = "group_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .float_types = PRN_TYPE_F32,
      .layouts = prn_norm_blocks_layouts, .prepare = prepare_channels, .run = run_channels, .inplace = 1, .post_ops = true},
     PRN_WIDENED_ROW(group_norm_half, "group_norm_half_native"),

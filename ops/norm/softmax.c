@@ -9,6 +9,7 @@
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/widen.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 typedef struct softmax_params {
     int64_t axis;
@@ -169,6 +170,16 @@ static prony_status softmax_run_native(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static prony_status softmax_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const softmax_job job = softmax_job_of(context);
+    return prn_opencl_softmax_prepare(context, out, job.kind == LOG_SOFTMAX, job.length, job.inner);
+}
+#endif
+
 /* ---- inference and cost */
 
 static prony_status softmax_infer(const prony_context *context)
@@ -206,23 +217,25 @@ static prony_status softmax_cost(const prony_context *context, prony_cost *cost)
 static const prn_kernel softmax_f32 = {.run = softmax_run_native};
 PRN_WIDENED(softmax_half, &softmax_f32)
 
+// clang-format off
 static const prn_kernel softmax_kernels[] = {
+    PRN_OPENCL_ROW("softmax_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, softmax_opencl_prepare)
     {.name = "softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = softmax_run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(softmax_half, "softmax_half_native"),
     {.name = "softmax_reference", .backend = "reference", .run = softmax_run_reference},
     {0}};
+// clang-format on
 static const prn_kernel log_softmax_f32 = {.run = softmax_run_native};
 PRN_WIDENED(log_softmax_half, &log_softmax_f32)
 
+// clang-format off
 static const prn_kernel log_softmax_kernels[] = {
-    {.name = "log_softmax_f32_native",
-     .backend = "native",
-     .types = PRN_TYPE_F32,
-     .run = softmax_run_native,
-     .inplace = 1},
+    PRN_OPENCL_ROW("log_softmax_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, softmax_opencl_prepare)
+    {.name = "log_softmax_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = softmax_run_native, .inplace = 1},
     PRN_WIDENED_PLAIN_ROW(log_softmax_half, "log_softmax_half_native"),
     {.name = "log_softmax_reference", .backend = "reference", .run = softmax_run_reference},
     {0}};
+// clang-format on
 static const prn_kernel hardmax_kernels[] = {
     {.name = "hardmax_reference", .backend = "reference", .run = softmax_run_reference}, {0}};
 

@@ -17,6 +17,7 @@
 #include "ops/kernels/vector/vec.h"
 #include "ops/kernels/window/window.h"
 #include "ops/pool/pool_simd.h"
+#include "ops/vendor/opencl/opencl_pool.h"
 
 #include <math.h>
 #include <string.h>
@@ -319,6 +320,25 @@ static prony_status run_codes(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static bool pool_opencl_supported(const prony_context *context)
+{
+    prn_window window;
+    return !prn_output(context, 1) && pool_read_window(context, &window) == PRONY_OK &&
+           prn_opencl_pool_supported(context, &window);
+}
+
+static prony_status pool_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_window window;
+    PRN_TRY(pool_read_window(context, &window));
+    return prn_opencl_pool_prepare(context, &window, prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
+                                   ((const pool_params *)context->params)->count_include_pad != 0, out);
+}
+#endif
+
 /* ---- reference */
 
 /* One output element after another: [begin, end) of them. */
@@ -485,6 +505,7 @@ PRN_WIDENED(maxpool_half, &maxpool_f32)
 
 // clang-format off
 static const prn_kernel max_kernels[] = {
+    PRN_OPENCL_ROW("maxpool_f32_opencl", PRN_TYPE_F32, pool_opencl_supported, pool_opencl_prepare)
     {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_native_supported,
      .layouts = prn_same_layout, .prepare = pool_prepare, .run = pool_run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(maxpool_half, "maxpool_half_native"),
@@ -501,6 +522,7 @@ PRN_WIDENED(averagepool_half, &averagepool_f32)
 
 // clang-format off
 static const prn_kernel average_kernels[] = {
+    PRN_OPENCL_ROW("averagepool_f32_opencl", PRN_TYPE_F32, pool_opencl_supported, pool_opencl_prepare)
     {.name = "averagepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_native_supported,
      .layouts = prn_same_layout, .prepare = pool_prepare, .run = pool_run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(averagepool_half, "averagepool_half_native"),

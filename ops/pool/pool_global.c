@@ -15,6 +15,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/widen.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 #include <math.h>
 
@@ -157,6 +158,21 @@ static bool pool_global_native_supported(const prony_context *context)
     return prony_shape_numel(&context->inputs[0]->shape) > 0;
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static prony_status pool_global_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const prony_shape *shape = &context->inputs[0]->shape;
+    const prn_opencl_fold fold =
+        prn_pool_kind_of(context) == PRN_POOL_AVERAGE ? PRN_OPENCL_FOLD_MEAN : PRN_OPENCL_FOLD_MAX;
+    prn_chain chain = {0};
+    prn_chain_add(&chain, prn_shape_count(shape, 0, 2), false);
+    prn_chain_add(&chain, prn_shape_count(shape, 2, shape->rank), true);
+    return prn_opencl_reduce_prepare(context, out, &fold, &chain);
+}
+#endif
+
 /* ---- reference */
 
 typedef struct plain_job {
@@ -203,6 +219,7 @@ PRN_WIDENED(globalaveragepool_half, &globalaveragepool_f32)
 
 // clang-format off
 static const prn_kernel average_kernels[] = {
+    PRN_OPENCL_ROW("globalaveragepool_f32_opencl", PRN_TYPE_F32, prn_opencl_reduce_supported, pool_global_opencl_prepare)
     {.name = "globalaveragepool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_global_native_supported,
      .layouts = prn_same_layout, .run = pool_global_run_native},
     PRN_WIDENED_PLAIN_ROW(globalaveragepool_half, "globalaveragepool_half_native"),
@@ -215,6 +232,7 @@ PRN_WIDENED(globalmaxpool_half, &globalmaxpool_f32)
 
 // clang-format off
 static const prn_kernel max_kernels[] = {
+    PRN_OPENCL_ROW("globalmaxpool_f32_opencl", PRN_TYPE_F32, prn_opencl_reduce_supported, pool_global_opencl_prepare)
     {.name = "globalmaxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_global_native_supported,
      .layouts = prn_same_layout, .run = pool_global_run_native},
     PRN_WIDENED_PLAIN_ROW(globalmaxpool_half, "globalmaxpool_half_native"),

@@ -227,6 +227,12 @@ bool prn_opencl_takes(const prony_context *context, bool alike)
     return true;
 }
 
+bool prn_opencl_group_fits(const prony_context *context, size_t items, size_t local_bytes)
+{
+    const prony_device_info *info = prn_device_description(context->device->device);
+    return items <= info->largest_work_group && local_bytes <= info->local_memory_bytes;
+}
+
 /* ---- run ---- */
 
 static prony_status bind_operands(const prony_context *context, prn_device *device, launch *l)

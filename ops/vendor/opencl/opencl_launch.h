@@ -46,5 +46,7 @@ prony_status prn_opencl_end(opencl_builder *b, prn_prepared *out);
 /* true: the step has a device, its operands are dense tensors of known shape with 1 to 2^31 - 1 elements, and its inputs have
  * the first one's type where `alike`. Optional operands may be missing. */
 bool prn_opencl_takes(const prony_context *context, bool alike);
+/* true: the device has groups of so many work items, and so much local memory. */
+bool prn_opencl_group_fits(const prony_context *context, size_t items, size_t local_bytes);
 
 #endif

@@ -20,3 +20,14 @@ float softplus(float x)
 {
     return x != x ? x : fmax(x, 0.0f) + log1p(exp(-fabs(x)));
 }
+
+/* The larger one; NaN is larger than everything. */
+float larger(float a, float b)
+{
+    return b > a || b != b ? b : a;
+}
+
+float smaller(float a, float b)
+{
+    return b < a || b != b ? b : a;
+}

@@ -77,9 +77,10 @@ __kernel void transposed(__global const float *x, ulong x_at, __global const flo
 #endif
 
 #ifdef POOL
-/* POOL: MAXIMUM, or AVERAGE over the taps inside (`padded`: over those of the padded input). */
+/* POOL: MAXIMUM, or AVERAGE over the taps inside (`padded`: over those of the padded input). NaN wins in a maximum. */
 #define MAXIMUM 1
 #define AVERAGE 2
+
 __kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong y_at, window p, int count, int padded,
                    int end0, int end1, int end2)
 {
@@ -88,27 +89,30 @@ __kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong
     const int o[3] = {at / p.out[2] / p.out[1] % p.out[0], at / p.out[2] % p.out[1], at % p.out[2]},
               plane = at / (p.out[2] * p.out[1] * p.out[0]);
     __global const float *from = AT(const float, x) + plane * p.plane;
-    int start[3], taps = 1;
+    int start[3], first[3], last[3]; /* of taps inside the input */
+    float taps = 1.0f;
     for (int a = 0; a < 3; a++) {
-        int inside = 0;
+        const int dilation = p.dilation[a];
         start[a] = o[a] * p.stride[a] - p.pad[a];
-        for (int t = 0; t < p.kernel_[a]; t++) {
-            const int i = start[a] + t * p.dilation[a];
-            inside += padded ? i < p.in[a] + end[a] : i >= 0 && i < p.in[a];
-        }
-        taps *= inside;
+        const int room = p.in[a] - start[a];
+        first[a] = start[a] < 0 ? (dilation - 1 - start[a]) / dilation : 0;
+        last[a] = min(room <= 0 ? 0 : (room + dilation - 1) / dilation, p.kernel_[a]);
+        first[a] = min(first[a], last[a]);
+        taps *= (float)(padded ? min((room + end[a] + dilation - 1) / dilation, p.kernel_[a]) : last[a] - first[a]);
     }
     float v = POOL == MAXIMUM ? -INFINITY : 0.0f;
-    for (int t0 = 0; t0 < p.kernel_[0]; t0++)
-        for (int t1 = 0; t1 < p.kernel_[1]; t1++)
-            for (int t2 = 0; t2 < p.kernel_[2]; t2++) {
-                const int i0 = start[0] + t0 * p.dilation[0], i1 = start[1] + t1 * p.dilation[1],
-                          i2 = start[2] + t2 * p.dilation[2];
-                if (i0 < 0 || i0 >= p.in[0] || i1 < 0 || i1 >= p.in[1] || i2 < 0 || i2 >= p.in[2]) continue;
-                const float e = from[(i0 * p.in[1] + i1) * p.in[2] + i2];
-                if (POOL == MAXIMUM) v = e > v || e != e ? e : v;
-                else v += e;
+    for (int t0 = first[0]; t0 < last[0]; t0++)
+        for (int t1 = first[1]; t1 < last[1]; t1++) {
+            const int i0 = start[0] + t0 * p.dilation[0], i1 = start[1] + t1 * p.dilation[1];
+            __global const float *line = from + (i0 * p.in[1] + i1) * p.in[2];
+            for (int t2 = first[2]; t2 < last[2]; t2++) {
+                const float e = line[start[2] + t2 * p.dilation[2]];
+                if (POOL == MAXIMUM)
+                    v = larger(v, e);
+                else
+                    v += e;
             }
-    AT(float, y)[at] = POOL == MAXIMUM ? v : v / (float)taps;
+        }
+    AT(float, y)[at] = POOL == MAXIMUM ? v : v / taps;
 }
 #endif

@@ -1,0 +1,50 @@
+/* Implements opencl_pool.h. */
+#include "ops/vendor/opencl/opencl_pool.h"
+
+#ifdef PRN_HAVE_OPENCL
+#include "ops/vendor/opencl/opencl_launch.h"
+
+/* GROUP: work items of a group. FARTHEST: positions of three such extents add up in an int. */
+enum { GROUP = 64, FARTHEST = 1 << 29 };
+
+/* As window.cl has it. */
+typedef struct window {
+    cl_int in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], plane;
+} window;
+
+bool prn_opencl_pool_supported(const prony_context *context, const prn_window *from)
+{
+    for (int a = 0; a < PRN_WINDOW_AXES; a++)
+        if (from->in[a] > FARTHEST || from->stride[a] > FARTHEST || prn_window_reach(from, a) > FARTHEST ||
+            from->dilation[a] > FARTHEST || from->pad_begin[a] > FARTHEST || from->pad_end[a] > FARTHEST)
+            return false;
+    return prn_opencl_takes(context, true);
+}
+
+prony_status prn_opencl_pool_prepare(const prony_context *context, const prn_window *from, bool average, bool padding,
+                                     prn_prepared *out)
+{
+    const int64_t count = prony_shape_numel(&context->outputs[0]->shape);
+    window p = {.plane = (cl_int)prn_window_volume(from->in)};
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        p.in[a] = (cl_int)from->in[a];
+        p.out[a] = (cl_int)from->out[a];
+        p.kernel[a] = (cl_int)from->kernel[a];
+        p.stride[a] = (cl_int)from->stride[a];
+        p.dilation[a] = (cl_int)from->dilation[a];
+        p.pad[a] = (cl_int)from->pad_begin[a];
+    }
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 1);
+    prn_opencl_define(&defines, "#define POOL %s\n", average ? "AVERAGE" : "MAXIMUM");
+    prn_opencl_launch(&b, &prn_opencl_window, &defines, "pool");
+    prn_opencl_input(&b, 0, 0);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_argument(&b, &p, sizeof p);
+    prn_opencl_int(&b, count);
+    prn_opencl_int(&b, padding);
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) prn_opencl_int(&b, from->pad_end[a]);
+    prn_opencl_work(&b, (size_t)count, 1, 1, GROUP, 1, 1);
+    return prn_opencl_end(&b, out);
+}
+#endif
