@@ -14,7 +14,7 @@ typedef struct prn_opencl_source {
 } prn_opencl_source;
 extern const prn_opencl_source prn_opencl_common; /* stands before every other one */
 extern const prn_opencl_source prn_opencl_map, prn_opencl_gemm, prn_opencl_window, prn_opencl_rows,
-    prn_opencl_attention;
+    prn_opencl_attention, prn_opencl_index;
 
 /* Lines that stand before a source: "#define NAME VALUE". */
 typedef struct opencl_defines {
@@ -43,6 +43,8 @@ void prn_opencl_launch(opencl_builder *b, const prn_opencl_source *source, const
 void prn_opencl_input(opencl_builder *b, size_t input, uint64_t shift);
 void prn_opencl_output(opencl_builder *b, size_t output, uint64_t shift);
 void prn_opencl_finish_operands(opencl_builder *b);
+/* Two arguments likewise: `bytes` bytes, above 0, that are copied to the device now and live as long as the step. */
+void prn_opencl_table(opencl_builder *b, const void *data, size_t bytes);
 void prn_opencl_argument(opencl_builder *b, const void *value, size_t size);
 void prn_opencl_int(opencl_builder *b, int64_t value); /* int */
 void prn_opencl_float(opencl_builder *b, float value);
@@ -54,5 +56,7 @@ prony_status prn_opencl_end(opencl_builder *b, prn_prepared *out);
 /* true: the step has a device, its operands are dense tensors of known shape with 1 to 2^31 - 1 elements, and its inputs have
  * the first one's type where `alike`. Optional operands may be missing. */
 bool prn_opencl_takes(const prony_context *context, bool alike);
+/* The same where the kernel reads only the inputs of the mask on the device; the others stay on the host. */
+bool prn_opencl_takes_inputs(const prony_context *context, uint32_t inputs);
 
 #endif

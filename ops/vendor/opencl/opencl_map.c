@@ -74,11 +74,22 @@ bool prn_opencl_binary_supported(const prony_context *context)
     return prn_opencl_takes(context, true) && context->input_count >= 2;
 }
 
+/* Truth values of rank 0 and 1 belong to computations of shapes. A copy of Tile has two axes for each of the input's. */
+static bool is_copied(const prony_value *first)
+{
+    return first && first->shape.rank <= RANKS / 2 && (first->dtype != PRONY_BOOL || first->shape.rank >= 2);
+}
+
 bool prn_opencl_copy_supported(const prony_context *context)
 {
-    const prony_value *first = prn_input(context, 0);
-    const size_t width = first ? prn_copy_width(first->dtype) : 0;
-    return width > 0 && width <= 8 && prn_opencl_takes(context, false);
+    return is_copied(prn_input(context, 0)) && prn_opencl_takes(context, true);
+}
+
+bool prn_opencl_move_supported(const prony_context *context)
+{
+    for (size_t i = 1; i < context->input_count; i++)
+        if (context->inputs[i] && !(i < 32 && context->constant_inputs >> i & 1)) return false;
+    return is_copied(prn_input(context, 0)) && prn_opencl_takes_inputs(context, 1);
 }
 
 prony_status prn_opencl_map_prepare(const prony_context *context, prn_prepared *out, prn_map_id map, float a, float b)
@@ -135,28 +146,38 @@ prony_status prn_opencl_binary_prepare(const prony_context *context, prn_prepare
     return prn_opencl_end(&b, out);
 }
 
+/* Axes of extent 1 are dropped, and neighbours that are one axis in both views are merged. */
 static places copy_places(const prn_copy *copy)
 {
-    places p = {.rank = copy->rank, .count = 1};
+    places p = {.count = 1};
     for (int d = 0; d < copy->rank; d++) {
-        p.extent[d] = (cl_int)copy->dim[d];
-        p.a[d] = (cl_int)copy->from[d];
-        p.b[d] = (cl_int)copy->to[d];
-        p.count *= (cl_int)copy->dim[d];
+        const cl_int dim = (cl_int)copy->dim[d], from = (cl_int)copy->from[d], to = (cl_int)copy->to[d];
+        p.count *= dim;
+        if (dim == 1) continue;
+        const int last = p.rank - 1;
+        const bool merges = last >= 0 && p.a[last] == from * dim && p.b[last] == to * dim;
+        const int at = merges ? last : p.rank++;
+        p.extent[at] = merges ? p.extent[at] * dim : dim;
+        p.a[at] = from;
+        p.b[at] = to;
     }
     return p;
+}
+
+static const char *element_of(size_t width)
+{
+    static const char *const elements[] = {"uchar", "ushort", "uint", "ulong"};
+    return elements[__builtin_ctz((unsigned)width)];
 }
 
 prony_status prn_opencl_copy_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_move *moves,
                                      size_t count, const void *fill)
 {
-    static const char *const elements[] = {"uchar", "ushort", "uint", "ulong"};
-    const prony_value *y = context->outputs[0];
     const size_t width = prn_copy_width(context->inputs[moves->input]->dtype);
-    const int64_t filled = prony_shape_numel(&y->shape);
+    const int64_t filled = fill ? prony_shape_numel(&context->outputs[0]->shape) : 0;
     opencl_defines defines = {0};
     opencl_builder b = prn_opencl_begin(context, count + 1);
-    prn_opencl_define(&defines, "#define ELEMENT %s\n", elements[__builtin_ctz((unsigned)width)]);
+    prn_opencl_define(&defines, "#define ELEMENT %s\n", element_of(width));
     if (fill) {
         prn_opencl_launch(&b, &prn_opencl_map, &defines, "fill");
         prn_opencl_output(&b, 0, 0);
@@ -174,6 +195,40 @@ prony_status prn_opencl_copy_prepare(const prony_context *context, prn_prepared 
         prn_opencl_argument(&b, &p, sizeof p);
         prn_opencl_work(&b, (size_t)p.count, 1, 1, GROUP, 1, 1);
     }
+    return prn_opencl_end(&b, out);
+}
+
+/* ---- Pad ---- */
+
+/* As index.cl has it. */
+typedef struct pads {
+    cl_int rank, mode, count;
+    cl_int extent[RANKS], in[RANKS], stride[RANKS], begin[RANKS];
+} pads;
+
+prony_status prn_opencl_pad_prepare(const prony_context *context, prn_prepared *out, prn_opencl_pad mode,
+                                    const int64_t *begin, const void *fill)
+{
+    const prony_shape *in = &context->inputs[0]->shape, *y = &context->outputs[0]->shape;
+    const size_t width = prn_copy_width(context->inputs[0]->dtype);
+    pads p = {.rank = in->rank, .mode = (cl_int)mode, .count = (cl_int)prony_shape_numel(y)};
+    int64_t stride[PRONY_MAX_RANK];
+    prn_shape_strides(in, stride);
+    for (int d = 0; d < in->rank; d++) {
+        p.extent[d] = (cl_int)y->dim[d];
+        p.in[d] = (cl_int)in->dim[d];
+        p.stride[d] = (cl_int)stride[d];
+        p.begin[d] = (cl_int)begin[d];
+    }
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 1);
+    prn_opencl_define(&defines, "#define PAD %s\n", element_of(width));
+    prn_opencl_launch(&b, &prn_opencl_index, &defines, "pad");
+    prn_opencl_input(&b, 0, 0);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_argument(&b, &p, sizeof p);
+    prn_opencl_argument(&b, fill, width);
+    prn_opencl_work(&b, (size_t)p.count, 1, 1, GROUP, 1, 1);
     return prn_opencl_end(&b, out);
 }
 #endif

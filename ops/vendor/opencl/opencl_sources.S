@@ -7,3 +7,4 @@
         embed prn_cl_window, "window.cl"
         embed prn_cl_rows, "rows.cl"
         embed prn_cl_attention, "attention.cl"
+        embed prn_cl_index, "index.cl"
