@@ -302,6 +302,137 @@ static void test_paddings(void **state)
     };
     CHECK(cases);
 }
+
+/* ---- elements ---- */
+
+/* Functions are within a few units in the last place of the host's; those of large arguments, whose size is lost, of 1. */
+static void test_functions(void **state)
+{
+    static const node_case cases[] = {
+        {"Relu", 14, "", ON_DEVICE, 0, "F:7,9", 1},
+        {"Relu", 14, "", ON_DEVICE, 0, "F:", 1},
+        {"Relu", 14, "", ON_HOST, 0, "F:0", 1},
+        {"Relu", 14, "", ON_HOST, 0, "J:5", 1},
+        {"Abs", 13, "", ON_DEVICE, 1e-9, "F:131", 1},
+        {"Neg", 13, "", ON_DEVICE, 1e-9, "F:131", 1},
+        {"Sign", 13, "", ON_DEVICE, 1e-9, "F:131", 1},
+        {"Clip", 13, "", ON_DEVICE, 1e-9, "F:131 F:=-1.5 F:=2", 1},
+        {"Clip", 13, "", ON_DEVICE, 1e-9, "F:131 ? F:=2", 1},
+        {"Clip", 13, "", ON_DEVICE, 1e-9, "F:131 F:1=0.5", 1},
+        {"Clip", 13, "", ON_DEVICE, 1e-9, "F:131 F:=3 F:=1", 1},
+        {"Clip", 13, "", ON_HOST, 0, "F:5 f: f:", 1},
+        {"Clip", 6, "min=-1.0 max=1.0", ON_DEVICE, 1e-9, "F:131", 1},
+        {"IsNaN", 13, "", ON_DEVICE, 0, "F:131", 1},
+        {"IsInf", 13, "", ON_DEVICE, 0, "F:131", 1},
+        {"IsInf", 13, "detect_negative=0", ON_DEVICE, 0, "F:131", 1},
+        {"IsInf", 13, "detect_positive=0", ON_DEVICE, 0, "F:131", 1},
+        {"LeakyRelu", 16, "alpha=0.3", ON_DEVICE, 1e-9, "F:131", 1},
+        {"ThresholdedRelu", 10, "alpha=0.3", ON_DEVICE, 1e-9, "F:131", 1},
+        {"Sigmoid", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Tanh", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Erf", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Exp", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Log", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Sqrt", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Reciprocal", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Floor", 13, "", ON_DEVICE, 1e-9, "F:131", 1},
+        {"Ceil", 13, "", ON_DEVICE, 1e-9, "F:131", 1},
+        {"Round", 11, "", ON_DEVICE, 1e-9, "F:131", 1},
+        {"HardSigmoid", 6, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"HardSwish", 14, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Elu", 6, "alpha=0.7", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Selu", 6, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Celu", 12, "alpha=0.7", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Softplus", 1, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Softsign", 1, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Mish", 18, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Shrink", 9, "lambd=0.5 bias=0.1", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Gelu", 20, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Gelu", 20, "approximate='tanh'", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Swish", 24, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Swish", 24, "alpha=1.7", ON_DEVICE, 1e-6, "F:131", 1},
+        {"com.microsoft::Gelu", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"com.microsoft::QuickGelu", 13, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"com.microsoft::BiasGelu", 13, "", ON_DEVICE, 1e-6, "F:3,5 F:5", 1},
+        {"com.microsoft::FastGelu", 13, "", ON_DEVICE, 1e-6, "F:3,5 F:5=1,2,3,4,5", 1},
+        {"com.microsoft::FastGelu", 13, "", ON_DEVICE, 1e-6, "F:3,5", 1},
+        {"Sin", 7, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Cos", 7, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Tan", 7, "", ON_DEVICE, 1e-5, "F:131", 1},
+        {"Asin", 7, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Acos", 7, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Atan", 7, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Sinh", 9, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Cosh", 9, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Asinh", 9, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Acosh", 9, "", ON_DEVICE, 1e-6, "F:131", 1},
+        {"Atanh", 9, "", ON_DEVICE, 1e-6, "F:131", 1},
+    };
+    CHECK(cases);
+}
+
+static void test_arithmetic(void **state)
+{
+    static const node_case cases[] = {
+        {"Add", 14, "", ON_DEVICE, 1e-9, "F:3,1,5 F:7,1", 1},
+        {"Sub", 14, "", ON_DEVICE, 1e-9, "F:5 F:3,1,5", 1},
+        {"Mul", 14, "", ON_DEVICE, 1e-9, "F:131 F:", 1},
+        {"Div", 14, "", ON_DEVICE, 1e-6, "F:11,13 F:11,13", 1},
+        {"Min", 13, "", ON_DEVICE, 1e-9, "F:3,5 F:5 F:3,1", 1},
+        {"Max", 13, "", ON_DEVICE, 1e-9, "F:1 F:1 F:3,2", 1},
+        {"Max", 13, "", ON_HOST, 0, "F:7", 1}, /* a view */
+        {"Sum", 13, "", ON_DEVICE, 1e-9, "F:3,5 F:5 F:3,1 F:2,1,1", 1},
+        {"Mean", 13, "", ON_DEVICE, 1e-9, "F:3,5 F:5 F:3,1", 1},
+        {"Mean", 13, "", ON_DEVICE, 1e-9, "F:1 F:7,1 F:1,3", 1},
+        {"PRelu", 16, "", ON_DEVICE, 1e-9, "F:2,3,5 F:3,1", 1},
+        {"Pow", 15, "", ON_DEVICE, 1e-6, "F:131 F:=2", 1},
+        {"Pow", 15, "", ON_DEVICE, 1e-6, "F:131 I:=3", 1},
+        {"Pow", 15, "", ON_DEVICE, 1e-6, "F:131 F:1=0.5", 1},
+        {"Pow", 15, "", ON_DEVICE, 1e-6, "F:131 J:=-1", 1},
+        {"Pow", 15, "", ON_DEVICE, 1e-6, "F:131 F:=1.7", 1},
+        {"Pow", 15, "", ON_DEVICE, 1e-6, "F:3,50 F:50", 1},
+        {"Pow", 15, "", ON_DEVICE, 1e-6, "F:5 F:3,1", 1},
+        {"Pow", 15, "", ON_HOST, 0, "F:5 I:=7", 1},
+        {"Pow", 15, "", ON_HOST, 0, "F:5 I:5", 1},
+    };
+    CHECK(cases);
+}
+
+static void test_choices(void **state)
+{
+    static const node_case cases[] = {
+        {"Equal", 13, "", ON_DEVICE, 0, "F:3,50 F:50", 1},
+        {"Greater", 13, "", ON_DEVICE, 0, "F:3,50 F:", 1},
+        {"Less", 13, "", ON_DEVICE, 0, "F:50 F:3,1", 1},
+        {"GreaterOrEqual", 16, "", ON_DEVICE, 0, "F:3,50 F:3,50", 1},
+        {"LessOrEqual", 16, "", ON_DEVICE, 0, "F:3,50 F:50", 1},
+        {"Equal", 13, "", ON_HOST, 0, "I:3,5 I:5", 1},
+        {"And", 7, "", ON_DEVICE, 0, "B:3,5 B:5", 1},
+        {"Or", 7, "", ON_DEVICE, 0, "B:3,5 B:3,1", 1},
+        {"Xor", 7, "", ON_DEVICE, 0, "B:3,5 B:3,5", 1},
+        {"And", 7, "", ON_HOST, 0, "B:5 B:5", 1},
+        {"Not", 1, "", ON_DEVICE, 0, "B:3,5", 1},
+        {"Not", 1, "", ON_HOST, 0, "B:5", 1},
+        {"Where", 16, "", ON_DEVICE, 0, "B:3,5 F:3,5 F:3,5", 1},
+        {"Where", 16, "", ON_DEVICE, 0, "B:5 F:3,1 F:", 1},
+        {"Where", 16, "", ON_DEVICE, 0, "B:2,1,1 F:3,1=1,2,3 F:7", 1},
+        {"Where", 16, "", ON_HOST, 0, "B:5 I:5 I:5", 1},
+        {"Cast", 13, "to=7", ON_DEVICE, 0, "F:3,50", 1},
+        {"Cast", 13, "to=6", ON_DEVICE, 0, "F:3,50", 1},
+        {"Cast", 13, "to=2", ON_DEVICE, 0, "F:3,50", 1},
+        {"Cast", 13, "to=9", ON_DEVICE, 0, "F:3,50", 1},
+        {"Cast", 13, "to=1", ON_DEVICE, 0, "I:3,50", 1},
+        {"Cast", 13, "to=1", ON_DEVICE, 0, "J:3,50", 1},
+        {"Cast", 13, "to=1", ON_DEVICE, 0, "U:3,50", 1},
+        {"Cast", 13, "to=1", ON_DEVICE, 0, "B:3,50", 1},
+        {"CastLike", 19, "", ON_DEVICE, 0, "I:3,50 F:2", 1},
+        {"Cast", 13, "to=1", ON_HOST, 0, "I:5", 1},
+        {"Cast", 13, "to=7", ON_HOST, 0, "F:5", 1},
+        {"Cast", 13, "to=7", ON_HOST, 0, "J:3,5", 1},
+        {"Cast", 13, "to=11", ON_HOST, 0, "F:3,5", 1},
+    };
+    CHECK(cases);
+}
 // clang-format on
 
 int main(void)
@@ -311,6 +442,9 @@ int main(void)
         cmocka_unit_test(test_joins),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_paddings),
+        cmocka_unit_test(test_functions),
+        cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
