@@ -433,18 +433,86 @@ static void test_choices(void **state)
     };
     CHECK(cases);
 }
+
+/* ---- indices ---- */
+
+static void test_gathers(void **state)
+{
+    static const node_case cases[] = {
+        {"Gather", 13, "axis=1", ON_DEVICE, 0, "F:2,5,3 I:4=4,0,-1,2", 1},
+        {"Gather", 13, "axis=0", ON_DEVICE, 0, "F:7 J:2,3=6,-7,0,3,3,1", 1},
+        {"Gather", 13, "axis=-1", ON_DEVICE, 0, "F:3,4,5 I:=-2", 1},
+        {"Gather", 13, "axis=0", ON_DEVICE, 0, "F:9,2 I:4=1,3,5,7", 1},
+        {"Gather", 13, "axis=2", ON_DEVICE, 0, "F:2,3,1 I:3=0,0,-1", 1},
+        {"Gather", 13, "axis=0", ON_DEVICE, 0, "B:5,3 I:3=4,1,0", 1},
+        {"Gather", 13, "axis=0", ON_HOST, 0, "I:5 I:3=4,1,0", 1},
+        {"Gather", 13, "axis=1", ON_HOST, 0, "F:2,5 I:2,0", 1},
+        {"GatherND", 13, "", ON_DEVICE, 0, "F:3,4,5 I:3,2=0,1,2,-1,1,3", 1},
+        {"GatherND", 13, "batch_dims=1", ON_DEVICE, 0, "F:2,4,3 I:2,1=3,-4", 1},
+        {"GatherElements", 13, "axis=1", ON_DEVICE, 0, "F:3,4 I:3,2=0,3,1,-1,2,2", 1},
+        {"GatherElements", 13, "axis=0", ON_DEVICE, 0, "F:3,2,2 J:1,2,2=2,0,-1,1", 1},
+    };
+    CHECK(cases);
+}
+
+static void test_sizes(void **state)
+{
+    static const node_case cases[] = {
+        {"Resize", 13, "mode='nearest'", ON_DEVICE, 0, "F:1,2,3,5 ? F:4=1,1,2,2", 1},
+        {"Resize", 13, "mode='nearest' coordinate_transformation_mode='asymmetric' nearest_mode='floor'", ON_DEVICE, 0, "F:2,3,4 F:0= F:3=1,1.7,0.6", 1},
+        {"Resize", 13, "mode='nearest' coordinate_transformation_mode='align_corners' nearest_mode='ceil'", ON_DEVICE, 0, "F:5,7 ? ? I:2=3,11", 1},
+        {"Resize", 13, "mode='nearest'", ON_DEVICE, 0, "F:1,1 ? ? I:2=3,4", 1},
+        {"Resize", 13, "mode='linear'", ON_DEVICE, 1e-6, "f:1,2,3,5 ? F:4=1,1,2,2", 1},
+        {"Resize", 13, "mode='linear' coordinate_transformation_mode='pytorch_half_pixel'", ON_DEVICE, 1e-6, "f:1,2,6,5 ? ? I:4=1,2,1,9", 1},
+        {"Resize", 13, "mode='linear' coordinate_transformation_mode='align_corners'", ON_DEVICE, 1e-6, "f:1,2,3,4,5 ? ? I:5=1,2,5,3,7", 1},
+        {"Resize", 13, "mode='linear' coordinate_transformation_mode='asymmetric'", ON_DEVICE, 1e-6, "f:9 ? F:1=0.7", 1},
+        {"Resize", 13, "mode='linear'", ON_DEVICE, 1e-6, "f:1,1,1,1 ? ? I:4=1,1,3,5", 1},
+        {"Resize", 19, "mode='cubic' axes=[2,3]", ON_DEVICE, 1e-5, "f:1,2,5,7 ? F:2=1.5,2.5", 1},
+        {"Resize", 19, "mode='cubic' exclude_outside=1", ON_DEVICE, 1e-5, "f:1,2,5,7 ? F:4=1,1,0.5,0.8", 1},
+        {"Resize", 19, "mode='linear' antialias=1", ON_HOST, 0, "f:1,2,5,7 ? F:4=1,1,0.5,0.8", 1},
+        {"Resize", 13, "mode='linear' coordinate_transformation_mode='tf_crop_and_resize'", ON_HOST, 0, "f:4,5 F:4=0,0,0.5,1 F:2=1,2", 1},
+        {"Resize", 13, "mode='linear'", ON_HOST, 0, "f:2,2,3,3 ? F:4=2,2,2,2", 1},
+        {"Upsample", 9, "mode='nearest'", ON_DEVICE, 0, "F:1,2,3,5 F:4=1,1,2,3", 1},
+        {"Upsample", 9, "mode='linear'", ON_DEVICE, 1e-6, "f:1,2,3,5 F:4=1,1,2,3", 1},
+    };
+    CHECK(cases);
+}
 // clang-format on
+
+/* Indices out of range are refused in the run, with the host's message. */
+static void test_indices_out_of_range(void **state)
+{
+    static const node_case cases[] = {
+        {"Gather", 13, "axis=1", ON_HOST, 0, "F:2,5,3 I:3=4,5,0", 1},
+        {"Gather", 13, "axis=1", ON_DEVICE, 0, "F:2,5,3 I:2,2=4,0,-6,1", 1},
+        {"GatherElements", 13, "axis=0", ON_DEVICE, 0, "F:3,2 I:1,2=2,3", 1},
+    };
+    (void)state;
+    if (!device_is_here()) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        SCENARIO_NAMED(i, cases[i].op);
+        opened host, device;
+        open_case(&host, &cases[i], NULL);
+        open_case(&device, &cases[i], "opencl");
+        assert_int_equal(prony_session_prepare(device.run.session, &device.run.error), PRONY_OK);
+        assert_int_equal(has_device_step(&device.run), cases[i].where == ON_DEVICE);
+        const prony_status status = prony_session_run(host.run.session, &host.run.error);
+        assert_int_equal(status, PRONY_OUT_OF_RANGE);
+        assert_int_equal(prony_session_run(device.run.session, &device.run.error), status);
+        assert_string_equal(device.run.error.message, host.run.error.message);
+        close_case(&host);
+        close_case(&device);
+    }
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_permutations),
-        cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_windows),
-        cmocka_unit_test(test_paddings),
-        cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_permutations), cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_paddings),
+        cmocka_unit_test(test_functions),    cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_choices),      cmocka_unit_test(test_gathers),
+        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_indices_out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
