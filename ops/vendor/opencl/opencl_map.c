@@ -103,7 +103,7 @@ bool prn_opencl_move_supported(const prony_context *context)
     return is_copied(prn_input(context, 0)) && prn_opencl_first_supported(context);
 }
 
-static const char *element_of(size_t width)
+static const char *opencl_map_element_of(size_t width)
 {
     static const char *const elements[] = {"uchar", "ushort", "uint", "ulong"};
     return elements[__builtin_ctz((unsigned)width)];
@@ -266,7 +266,7 @@ prony_status prn_opencl_pick_prepare(const prony_context *context, prn_prepared 
     }
     opencl_defines defines = {0};
     opencl_builder b = prn_opencl_begin(context, 1);
-    prn_opencl_define(&defines, "#define PICK %s\n", element_of(prn_copy_width(context->inputs[1]->dtype)));
+    prn_opencl_define(&defines, "#define PICK %s\n", opencl_map_element_of(prn_copy_width(context->inputs[1]->dtype)));
     prn_opencl_launch(&b, &prn_opencl_map, &defines, "pick");
     for (size_t i = 0; i < 3; i++) prn_opencl_input(&b, i, 0);
     prn_opencl_output(&b, 0, 0);
@@ -302,7 +302,7 @@ prony_status prn_opencl_copy_prepare(const prony_context *context, prn_prepared 
     const int64_t filled = fill ? prony_shape_numel(&context->outputs[0]->shape) : 0;
     opencl_defines defines = {0};
     opencl_builder b = prn_opencl_begin(context, count + 1);
-    prn_opencl_define(&defines, "#define ELEMENT %s\n", element_of(width));
+    prn_opencl_define(&defines, "#define ELEMENT %s\n", opencl_map_element_of(width));
     if (fill) {
         prn_opencl_launch(&b, &prn_opencl_map, &defines, "fill");
         prn_opencl_output(&b, 0, 0);
@@ -347,7 +347,7 @@ prony_status prn_opencl_pad_prepare(const prony_context *context, prn_prepared *
     }
     opencl_defines defines = {0};
     opencl_builder b = prn_opencl_begin(context, 1);
-    prn_opencl_define(&defines, "#define PAD %s\n", element_of(width));
+    prn_opencl_define(&defines, "#define PAD %s\n", opencl_map_element_of(width));
     prn_opencl_launch(&b, &prn_opencl_index, &defines, "pad");
     prn_opencl_input(&b, 0, 0);
     prn_opencl_output(&b, 0, 0);
