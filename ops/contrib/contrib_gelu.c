@@ -4,6 +4,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 typedef struct gelu_params {
     float alpha; /* QuickGelu */
@@ -101,6 +102,14 @@ static prony_status contrib_gelu_run_reference(const prony_context *context)
     return contrib_gelu_run_ranges(context, contrib_gelu_reference_range);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status contrib_gelu_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const gelu g = contrib_gelu_of(context);
+    return prn_opencl_biased_map_prepare(context, out, g.map, g.alpha, 0.0f);
+}
+#endif
+
 static prony_status contrib_gelu_cost(const prony_context *context, prony_cost *out)
 {
     const gelu_kind *kind = prn_variant(context);
@@ -109,27 +118,24 @@ static prony_status contrib_gelu_cost(const prony_context *context, prony_cost *
 
 static const prn_param params[] = {PRN_FLOAT(gelu_params, alpha, 1.702f), {0}};
 
-static const prn_kernel gelu_kernels[] = {{.name = "gelu_f32_native",
-                                           .backend = "native",
-                                           .types = PRN_TYPE_F32,
-                                           .run = contrib_gelu_run_native,
-                                           .inplace = 1},
-                                          {.name = "gelu_reference",
-                                           .backend = "reference",
-                                           .types = PRN_TYPES_FLOAT,
-                                           .run = contrib_gelu_run_reference,
-                                           .inplace = 1},
-                                          {0}};
 // clang-format off
+static const prn_kernel gelu_kernels[] = {
+    PRN_OPENCL_ROW("gelu_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, contrib_gelu_opencl_prepare)
+    {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = contrib_gelu_run_native, .inplace = 1},
+    {.name = "gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = contrib_gelu_run_reference, .inplace = 1},
+    {0}};
 static const prn_kernel bias_gelu_kernels[] = {
+    PRN_OPENCL_ROW("bias_gelu_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, contrib_gelu_opencl_prepare)
     {.name = "bias_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = contrib_gelu_run_native, .inplace = 1},
     {.name = "bias_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = contrib_gelu_run_reference, .inplace = 1},
     {0}};
 static const prn_kernel fast_gelu_kernels[] = {
+    PRN_OPENCL_ROW("fast_gelu_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, contrib_gelu_opencl_prepare)
     {.name = "fast_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = contrib_gelu_run_native, .inplace = 1},
     {.name = "fast_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = contrib_gelu_run_reference, .inplace = 1},
     {0}};
 static const prn_kernel quick_gelu_kernels[] = {
+    PRN_OPENCL_ROW("quick_gelu_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, contrib_gelu_opencl_prepare)
     {.name = "quick_gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = contrib_gelu_run_native, .inplace = 1},
     {.name = "quick_gelu_reference", .backend = "reference", .types = PRN_TYPES_FLOAT, .run = contrib_gelu_run_reference, .inplace = 1},
     {0}};

@@ -242,6 +242,20 @@ static prony_status activation_opencl_prepare(const prony_context *context, prn_
 }
 #endif
 
+/* Functions without a vector map; their names are OpenCL's, too. */
+#ifdef PRN_HAVE_OPENCL
+#define OPENCL_FUNCTION(name)                                                                                          \
+    static prony_status activation_opencl_##name(const prony_context *context, prn_prepared *out)                      \
+    {                                                                                                                  \
+        return prn_opencl_expression_prepare(context, out, #name "(x)", 0.0f, 0.0f);                                   \
+    }
+OPENCL_FUNCTION(sinh)
+OPENCL_FUNCTION(cosh)
+OPENCL_FUNCTION(asinh)
+OPENCL_FUNCTION(acosh)
+OPENCL_FUNCTION(atanh)
+#endif
+
 PRN_SIMD_PICK(prn_tanh_simd, prn_tanh_simd_, static const prn_tanh_simd *tanh_table)
 
 static void activation_f_tanh_fast(double *block, int64_t n, double a, double b)
@@ -322,6 +336,13 @@ static prony_status native_gelu(const prony_context *context)
     return native_by(context, activation_gelu_of(context));
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status activation_opencl_gelu(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_map_prepare(context, out, activation_gelu_of(context)->map, 0.0f, 0.0f);
+}
+#endif
+
 static prony_status half_gelu(const prony_context *context)
 {
     return half_by(context, activation_gelu_of(context));
@@ -392,19 +413,25 @@ static const prn_kernel tan_kernels[] = {MAP_KERNELS("tan"), {0}};
 static const prn_kernel asin_kernels[] = {MAP_KERNELS("asin"), {0}};
 static const prn_kernel acos_kernels[] = {MAP_KERNELS("acos"), {0}};
 static const prn_kernel atan_kernels[] = {MAP_KERNELS("atan"), {0}};
-static const prn_kernel sinh_kernels[] = {
-    {.name = "sinh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
-static const prn_kernel cosh_kernels[] = {
-    {.name = "cosh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
-static const prn_kernel asinh_kernels[] = {
-    {.name = "asinh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
-static const prn_kernel acosh_kernels[] = {
-    {.name = "acosh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
-static const prn_kernel atanh_kernels[] = {
-    {.name = "atanh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel silu_kernels[] = {MAP_KERNELS("silu"), {0}};
 // clang-format off
+static const prn_kernel sinh_kernels[] = {
+    PRN_OPENCL_ROW("sinh_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, activation_opencl_sinh)
+    {.name = "sinh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
+static const prn_kernel cosh_kernels[] = {
+    PRN_OPENCL_ROW("cosh_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, activation_opencl_cosh)
+    {.name = "cosh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
+static const prn_kernel asinh_kernels[] = {
+    PRN_OPENCL_ROW("asinh_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, activation_opencl_asinh)
+    {.name = "asinh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
+static const prn_kernel acosh_kernels[] = {
+    PRN_OPENCL_ROW("acosh_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, activation_opencl_acosh)
+    {.name = "acosh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
+static const prn_kernel atanh_kernels[] = {
+    PRN_OPENCL_ROW("atanh_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, activation_opencl_atanh)
+    {.name = "atanh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel gelu_kernels[] = {
+    PRN_OPENCL_ROW("gelu_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, activation_opencl_gelu)
     {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_gelu, .inplace = 1},
     {.name = "gelu_half_native", .backend = "native", .types = PRN_TYPES_HALF, .run = half_gelu, .inplace = 1},

@@ -223,6 +223,34 @@ static prony_status run_mean_vec(const prony_context *context)
     return PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+/* Truth values of rank 0 and 1 belong to computations of shapes. */
+static bool elementwise_opencl_logic_supported(const prony_context *context)
+{
+    return context->outputs[0]->shape.rank >= 2 && prn_opencl_binary_supported(context);
+}
+
+/* A comparison, or logic of two truth values. */
+static prony_status elementwise_opencl_test_prepare(const prony_context *context, prn_prepared *out)
+{
+    static const char *const texts[PRN_ROW_COUNT] = {[PRN_ROW_EQUAL] = "a == b",
+                                                     [PRN_ROW_GREATER] = "a > b",
+                                                     [PRN_ROW_LESS] = "a < b",
+                                                     [PRN_ROW_GREATER_OR_EQUAL] = "a >= b",
+                                                     [PRN_ROW_LESS_OR_EQUAL] = "a <= b",
+                                                     [PRN_ROW_AND] = "a && b",
+                                                     [PRN_ROW_OR] = "a || b",
+                                                     [PRN_ROW_XOR] = "!a != !b"};
+    const element_kind *kind = prn_variant(context);
+    return prn_opencl_pair_prepare(context, out, texts[kind->row]);
+}
+
+static prony_status elementwise_opencl_not_prepare(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_expression_prepare(context, out, "!x", 0.0f, 0.0f);
+}
+#endif
+
 /* ---- inference and cost */
 
 static prony_status elementwise_check_types(const prony_context *context)
@@ -387,6 +415,7 @@ static const prn_kernel sum_kernels[] = {
      .run = run_vec, .inplace = 3},
     {.name = "sum_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel mean_kernels[] = {
+    PRN_OPENCL_ROW("mean_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, prn_opencl_mean_prepare)
     {.name = "mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_mean_vec, .inplace = 3},
     {.name = "mean_reference", .backend = "reference", .run = run_mean_rows, .inplace = 3}, {0}};
@@ -395,23 +424,34 @@ static const prn_kernel prelu_kernels[] = {
     {.name = "prelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
      .run = run_vec, .inplace = 3},
     {.name = "prelu_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
-// clang-format on
 static const prn_kernel equal_kernels[] = {
+    PRN_OPENCL_ROW("equal_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_test_prepare)
     {.name = "equal_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel greater_kernels[] = {
+    PRN_OPENCL_ROW("greater_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_test_prepare)
     {.name = "greater_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel less_kernels[] = {
+    PRN_OPENCL_ROW("less_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_test_prepare)
     {.name = "less_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel greater_or_equal_kernels[] = {
+    PRN_OPENCL_ROW("greater_or_equal_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_test_prepare)
     {.name = "greater_or_equal_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel less_or_equal_kernels[] = {
+    PRN_OPENCL_ROW("less_or_equal_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_test_prepare)
     {.name = "less_or_equal_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
-static const prn_kernel and_kernels[] = {{.name = "and_reference", .backend = "reference", .run = elementwise_run_rows},
-                                         {0}};
-static const prn_kernel or_kernels[] = {{.name = "or_reference", .backend = "reference", .run = elementwise_run_rows},
-                                        {0}};
-static const prn_kernel xor_kernels[] = {{.name = "xor_reference", .backend = "reference", .run = elementwise_run_rows},
-                                         {0}};
+static const prn_kernel and_kernels[] = {
+    PRN_OPENCL_ROW("and_opencl", PRN_TYPE(PRONY_BOOL), elementwise_opencl_logic_supported, elementwise_opencl_test_prepare)
+    {.name = "and_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
+static const prn_kernel or_kernels[] = {
+    PRN_OPENCL_ROW("or_opencl", PRN_TYPE(PRONY_BOOL), elementwise_opencl_logic_supported, elementwise_opencl_test_prepare)
+    {.name = "or_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
+static const prn_kernel xor_kernels[] = {
+    PRN_OPENCL_ROW("xor_opencl", PRN_TYPE(PRONY_BOOL), elementwise_opencl_logic_supported, elementwise_opencl_test_prepare)
+    {.name = "xor_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
+static const prn_kernel not_kernels[] = {
+    PRN_OPENCL_ROW("not_opencl", PRN_TYPE(PRONY_BOOL), elementwise_opencl_logic_supported, elementwise_opencl_not_prepare)
+    {.name = "not_reference", .backend = "reference", .run = run_not}, {0}};
+// clang-format on
 static const prn_kernel bitwise_and_kernels[] = {
     {.name = "bitwise_and_reference", .backend = "reference", .run = elementwise_run_rows}, {0}};
 static const prn_kernel bitwise_or_kernels[] = {
@@ -422,7 +462,6 @@ static const prn_kernel mod_kernels[] = {{.name = "mod_reference", .backend = "r
                                          {0}};
 static const prn_kernel bit_shift_kernels[] = {
     {.name = "bit_shift_reference", .backend = "reference", .run = run_shift}, {0}};
-static const prn_kernel not_kernels[] = {{.name = "not_reference", .backend = "reference", .run = run_not}, {0}};
 static const prn_kernel bitwise_not_kernels[] = {
     {.name = "bitwise_not_reference", .backend = "reference", .run = run_not}, {0}};
 

@@ -5,6 +5,7 @@
 #include "ops/kernels/vector/element_rows.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <string.h>
 
@@ -141,6 +142,29 @@ static prony_status run_one_exponent(const prony_context *context)
     return prn_run_map_f32(context, map, 0.0f, 0.0f);
 }
 
+#ifdef PRN_HAVE_OPENCL
+/* Of an exponent that is a map. */
+static bool power_opencl_map_supported(const prony_context *context)
+{
+    const prony_value *exponent = context->inputs[1];
+    return prn_opencl_first_supported(context) && exponent->data && one_exponent(context);
+}
+
+static prony_status power_opencl_map_prepare(const prony_context *context, prn_prepared *out)
+{
+    const prony_value *exponent = context->inputs[1];
+    prn_map_id map;
+    if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map))
+        return prony_fail(context, PRONY_INTERNAL, "the exponent is no map");
+    return prn_opencl_map_prepare(context, out, map, 0.0f, 0.0f);
+}
+
+static prony_status power_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_binary_prepare(context, out, PRN_BINARY_POW);
+}
+#endif
+
 static prony_status infer_power(const prony_context *context)
 {
     const prony_value *base = context->inputs[0], *exponent = context->inputs[1];
@@ -163,6 +187,8 @@ static prony_status cost_power(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel power_kernels[] = {
+    PRN_OPENCL_ROW("pow_f32_opencl_map", PRN_TYPE_F32, power_opencl_map_supported, power_opencl_map_prepare, .host_inputs = 2)
+    PRN_OPENCL_ROW("pow_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, power_opencl_prepare)
     {.name = "pow_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = one_exponent,
      .layouts = prn_same_layout, .run = run_one_exponent, .inplace = 1},
     {.name = "pow_f32_vec", .backend = "native", .types = PRN_TYPE_F32, .supported = both_f32,

@@ -5,6 +5,7 @@
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/kernels/vector/element_rows.h"
 #include "ops/kernels/lowbit/narrow_types.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <float.h>
 #include <string.h>
@@ -98,6 +99,14 @@ static prony_status native_function(const prony_context *context)
     const rectify_kind *kind = prn_variant(context);
     return prn_run_map_f32(context, kind->map, 0.0f, 0.0f);
 }
+
+#ifdef PRN_HAVE_OPENCL
+static prony_status rectify_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const rectify_kind *kind = prn_variant(context);
+    return prn_opencl_map_prepare(context, out, kind->map, 0.0f, 0.0f);
+}
+#endif
 
 static prony_status infer_function(const prony_context *context)
 {
@@ -199,6 +208,14 @@ static prony_status native_clip(const prony_context *context)
     return prn_run_map_f32(context, PRN_MAP_CLIP, (float)bound_f64(context, 0), (float)bound_f64(context, 1));
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status clip_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_map_prepare(context, out, PRN_MAP_CLIP, (float)bound_f64(context, 0),
+                                  (float)bound_f64(context, 1));
+}
+#endif
+
 static prony_status infer_clip(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_NUMBER));
@@ -289,6 +306,20 @@ static prony_status run_isinf(const prony_context *context)
     return run_test(context, false, params->detect_negative != 0, params->detect_positive != 0);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status isnan_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_expression_prepare(context, out, "x != x", 0.0f, 0.0f);
+}
+
+static prony_status isinf_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const isinf_params *params = context->params;
+    return prn_opencl_expression_prepare(context, out, "(a != 0.0f && x == -INFINITY) || (b != 0.0f && x == INFINITY)",
+                                         params->detect_negative ? 1.0f : 0.0f, params->detect_positive ? 1.0f : 0.0f);
+}
+#endif
+
 static prony_status infer_test(const prony_context *context)
 {
     PRN_TRY(prn_check_type(context, 0, PRN_TYPES_FLOAT | PRN_TYPES_FLOAT8));
@@ -298,30 +329,37 @@ static prony_status infer_test(const prony_context *context)
 
 // clang-format off
 static const prn_kernel relu_kernels[] = {
+    PRN_OPENCL_ROW("relu_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
     {.name = "relu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_function, .inplace = 1},
     {.name = "relu_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel abs_kernels[] = {
+    PRN_OPENCL_ROW("abs_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
     {.name = "abs_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_function, .inplace = 1},
     {.name = "abs_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel neg_kernels[] = {
+    PRN_OPENCL_ROW("neg_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
     {.name = "neg_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_function, .inplace = 1},
     {.name = "neg_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel sign_kernels[] = {
+    PRN_OPENCL_ROW("sign_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
     {.name = "sign_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_function, .inplace = 1},
     {.name = "sign_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel clip_kernels[] = {
+    PRN_OPENCL_ROW("clip_f32_opencl", PRN_TYPE_F32, prn_opencl_first_supported, clip_opencl_prepare, .host_inputs = 6)
     {.name = "clip_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
      .run = native_clip, .inplace = 1},
     {.name = "clip_reference", .backend = "reference", .run = run_clip, .inplace = 1}, {0}};
-// clang-format on
-static const prn_kernel isnan_kernels[] = {{.name = "isnan_reference", .backend = "reference", .run = run_isnan}, {0}};
-static const prn_kernel isinf_kernels[] = {{.name = "isinf_reference", .backend = "reference", .run = run_isinf}, {0}};
+static const prn_kernel isnan_kernels[] = {
+    PRN_OPENCL_ROW("isnan_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, isnan_opencl_prepare)
+    {.name = "isnan_reference", .backend = "reference", .run = run_isnan}, {0}};
+static const prn_kernel isinf_kernels[] = {
+    PRN_OPENCL_ROW("isinf_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, isinf_opencl_prepare)
+    {.name = "isinf_reference", .backend = "reference", .run = run_isinf}, {0}};
 
-// clang-format off
 const prn_op prn_ops_rectify[] = {
     {.name = "Relu", .since_opset = 1, .inputs = {1, 1},
      .variant = &(const rectify_kind){RELU, PRN_MAP_RELU, PRN_TYPES_FLOAT | PRN_TYPES_SIGNED},

@@ -5,6 +5,7 @@
 #include "ops/kernels/copy/cast_text.h"
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/op.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <string.h>
 
@@ -164,11 +165,35 @@ static prony_status run_cast(const prony_context *context)
     return prn_cast_value(context, context->inputs[0], context->outputs[0], &rule);
 }
 
+#ifdef PRN_HAVE_OPENCL
+/* From or to float32, of what is no shape. */
+static bool cast_opencl_supported(const prony_context *context)
+{
+    const prony_dtype from = context->inputs[0]->dtype, to = context->outputs[0]->dtype;
+    const uint32_t known =
+        PRN_TYPE_F32 | PRN_TYPE(PRONY_INT32) | PRN_TYPE(PRONY_INT64) | PRN_TYPE(PRONY_UINT8) | PRN_TYPE(PRONY_BOOL);
+    return (known >> from & 1) && (known >> to & 1) && (from == PRONY_FLOAT32 || to == PRONY_FLOAT32) && from != to &&
+           context->outputs[0]->shape.rank >= 2 && prn_opencl_map_supported(context);
+}
+
+/* As prn_convert does it: floats are cut off and saturate, and NaN gives 0. */
+static prony_status cast_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    static const char *const texts[] = {[PRONY_FLOAT32] = "convert_float_rte(x)",
+                                        [PRONY_INT32] = "x != x ? 0 : convert_int_sat_rtz(x)",
+                                        [PRONY_INT64] = "x != x ? 0 : convert_long_sat_rtz(x)",
+                                        [PRONY_UINT8] = "x != x ? 0 : convert_uchar_sat_rtz(x)",
+                                        [PRONY_BOOL] = "x != 0"};
+    return prn_opencl_expression_prepare(context, out, texts[context->outputs[0]->dtype], 0.0f, 0.0f);
+}
+#endif
+
 /* Equally large means equally wide elements, which prn_cast takes in place; or strings, which are copied. */
+// clang-format off
 static const prn_kernel cast_kernels[] = {
+    PRN_OPENCL_ROW("cast_opencl", PRN_TYPE_ANY, cast_opencl_supported, cast_opencl_prepare)
     {.name = "cast_reference", .backend = "reference", .run = run_cast, .inplace = 1}, {0}};
 
-// clang-format off
 const prn_op prn_ops_cast[] = {
     {.name = "Cast", .since_opset = 6, .inputs = {1, 1},
      .params = cast_attributes, .params_bytes = sizeof(cast_params), .check = check_cast,

@@ -3,8 +3,10 @@
  * lanes. Invariant: the parts' extents along the axis add up to the whole's. */
 #include "base/integers.h"
 #include "base/cpu/isa.h"
+#include "base/memory/alloc.h"
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/kernels/copy/copy_nd.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 /* Of a part that shares blocks with others, for which those are worth the lanes beyond them. */
 enum { LEAST_CHANNELS = 8 };
@@ -85,6 +87,33 @@ static void concat_move_part(const prony_context *context, const prony_value *wh
     prn_copy_axis(&copy, at.part_row, 1, 1);
     execute(context->threads, width, &copy, gather ? part->data : place, gather ? place : part->data);
 }
+
+#ifdef PRN_HAVE_OPENCL
+/* Moves all parts to or from their places in the whole: inputs, or outputs, of which some may be missing. `extent` is that of
+ * a part along the axis. */
+static prony_status concat_opencl_moves(const prony_context *context, prn_prepared *out, const prony_value *whole,
+                                        int axis, size_t count, bool gather,
+                                        int64_t (*extent)(const prony_context *, size_t))
+{
+    prn_opencl_move *moves = prn_calloc(count, sizeof *moves);
+    if (!moves) return prn_no_memory(context->error);
+    size_t used = 0;
+    int64_t begin = 0;
+    for (size_t i = 0; i < count; begin += extent(context, i), i++) {
+        const prony_value *part = gather ? context->inputs[i] : context->outputs[i];
+        if (!part) continue;
+        const place at = concat_find_place(whole, &part->shape, axis, begin);
+        prn_opencl_move *move = &moves[used++];
+        *(gather ? &move->input : &move->output) = i;
+        *(gather ? &move->to : &move->from) = at.first;
+        prn_copy_axis(&move->copy, at.outer, gather ? at.part_row : at.whole_row, gather ? at.whole_row : at.part_row);
+        prn_copy_axis(&move->copy, at.part_row, 1, 1);
+    }
+    const prony_status status = prn_opencl_copy_prepare(context, out, moves, used, NULL);
+    prn_free(moves);
+    return status;
+}
+#endif
 
 /* Behind a part that has no blocks of its own none is looked for. */
 #define NOWHERE UINT64_MAX
@@ -235,14 +264,27 @@ static bool concat_alias(const prony_context *context, size_t input, uint64_t *o
                    input + 1 == context->input_count, offset_bytes);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static int64_t concat_extent(const prony_context *context, size_t i)
+{
+    return context->inputs[i]->shape.dim[concat_axis(context)];
+}
+
+static prony_status concat_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return concat_opencl_moves(context, out, context->outputs[0], concat_axis(context), context->input_count, true,
+                               concat_extent);
+}
+#endif
+
+// clang-format off
 static const prn_kernel concat_kernels[] = {
-    {.name = "concat_native",
-     .backend = "native",
-     .layouts = concat_layouts,
-     .run = concat_native,
+    PRN_OPENCL_ROW("concat_opencl", PRN_OPENCL_COPIED, prn_opencl_copy_supported, concat_opencl_prepare)
+    {.name = "concat_native", .backend = "native", .layouts = concat_layouts, .run = concat_native,
      .concat_alias = concat_alias},
     {.name = "concat_reference", .backend = "reference", .run = concat_reference},
     {0}};
+// clang-format on
 
 /* ---- Split */
 
@@ -414,15 +456,22 @@ static bool split_split_alias(const prony_context *context, size_t output, uint6
     return follows(in, output > 0 ? &before : NULL, &shape, axis, output + 1 == context->output_count, offset_bytes);
 }
 
-static const prn_kernel split_kernels[] = {{.name = "split_native",
-                                            .backend = "native",
-                                            .layouts = split_layouts,
-                                            .run = split_native,
-                                            .split_alias = split_split_alias},
-                                           {.name = "split_reference", .backend = "reference", .run = split_reference},
-                                           {0}};
+#ifdef PRN_HAVE_OPENCL
+static prony_status split_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return concat_opencl_moves(context, out, context->inputs[0], split_axis(context), context->output_count, false,
+                               split_extent);
+}
+#endif
 
 // clang-format off
+static const prn_kernel split_kernels[] = {
+    PRN_OPENCL_ROW("split_opencl", PRN_OPENCL_COPIED, prn_opencl_move_supported, split_opencl_prepare, .host_inputs = 2)
+    {.name = "split_native", .backend = "native", .layouts = split_layouts, .run = split_native,
+     .split_alias = split_split_alias},
+    {.name = "split_reference", .backend = "reference", .run = split_reference},
+    {0}};
+
 const prn_op prn_ops_concat[] = {
     {.name = "Concat", .since_opset = 1, .inputs = {1, -1},
      .params = concat_attributes, .params_bytes = sizeof(concat_params), .check = concat_check,

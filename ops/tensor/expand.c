@@ -3,6 +3,7 @@
 #include "base/memory/alloc.h"
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 static prony_status expand_set_unknown(const prony_context *context)
 {
@@ -55,7 +56,7 @@ static prony_status expand_run_reference(const prony_context *context)
     return expand_run_with(context, prn_copy_reference);
 }
 
-static prony_status expand_prepare(const prony_context *context, prn_prepared *prepared)
+static prn_copy expand_copy(const prony_context *context)
 {
     const prony_value *in = context->inputs[0], *out = context->outputs[0];
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
@@ -63,11 +64,26 @@ static prony_status expand_prepare(const prony_context *context, prn_prepared *p
     prn_shape_broadcast_strides(&in->shape, &out->shape, from);
     prn_shape_strides(&out->shape, to);
     for (int i = 0; i < out->shape.rank; i++) prn_copy_axis(&copy, out->shape.dim[i], from[i], to[i]);
+    return copy;
+}
+
+static prony_status expand_prepare(const prony_context *context, prn_prepared *prepared)
+{
+    const prn_copy copy = expand_copy(context);
     return prn_prepared_keep(context, &copy, sizeof copy, prepared);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status expand_opencl_prepare(const prony_context *context, prn_prepared *prepared)
+{
+    const prn_opencl_move move = {.copy = expand_copy(context)};
+    return prn_opencl_copy_prepare(context, prepared, &move, 1, NULL);
+}
+#endif
+
 // clang-format off
 static const prn_kernel expand_kernels[] = {
+    PRN_OPENCL_ROW("expand_opencl", PRN_OPENCL_COPIED, prn_opencl_move_supported, expand_opencl_prepare, .host_inputs = 2)
     {.name = "expand_native", .backend = "native", .prepare = expand_prepare, .run = expand_run_native, .release = prn_free},
     {.name = "expand_reference", .backend = "reference", .prepare = expand_prepare, .run = expand_run_reference, .release = prn_free},
     {0}};
@@ -99,12 +115,12 @@ static prony_status tile_infer(const prony_context *context)
     return PRONY_OK;
 }
 
-static prony_status tile_prepare(const prony_context *context, prn_prepared *prepared)
+/* Of an output with elements. */
+static prn_copy tile_copy(const prony_context *context)
 {
     const prony_value *in = context->inputs[0], *out = context->outputs[0];
     int64_t from[PRONY_MAX_RANK], to[PRONY_MAX_RANK];
     prn_copy copy = {0};
-    if (prony_shape_numel(&out->shape) == 0) return PRONY_OK;
     prn_shape_strides(&in->shape, from);
     prn_shape_strides(&out->shape, to);
     for (int i = 0; i < in->shape.rank; i++) {
@@ -112,11 +128,27 @@ static prony_status tile_prepare(const prony_context *context, prn_prepared *pre
         prn_copy_axis(&copy, out->shape.dim[i] / dim, 0, dim * to[i]);
         prn_copy_axis(&copy, dim, from[i], to[i]);
     }
+    return copy;
+}
+
+static prony_status tile_prepare(const prony_context *context, prn_prepared *prepared)
+{
+    if (prony_shape_numel(&context->outputs[0]->shape) == 0) return PRONY_OK;
+    const prn_copy copy = tile_copy(context);
     return prn_prepared_keep(context, &copy, sizeof copy, prepared);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status tile_opencl_prepare(const prony_context *context, prn_prepared *prepared)
+{
+    const prn_opencl_move move = {.copy = tile_copy(context)};
+    return prn_opencl_copy_prepare(context, prepared, &move, 1, NULL);
+}
+#endif
+
 // clang-format off
 static const prn_kernel tile_kernels[] = {
+    PRN_OPENCL_ROW("tile_opencl", PRN_OPENCL_COPIED, prn_opencl_move_supported, tile_opencl_prepare, .host_inputs = 6)
     {.name = "tile_native", .backend = "native", .prepare = tile_prepare, .run = expand_run_native, .release = prn_free},
     {.name = "tile_reference", .backend = "reference", .prepare = tile_prepare, .run = expand_run_reference, .release = prn_free},
     {0}};

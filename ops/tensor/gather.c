@@ -5,6 +5,7 @@
 #include "base/threads/parallel.h"
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/copy/indexing.h"
+#include "ops/vendor/opencl/opencl_index.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -85,6 +86,12 @@ static void gather_move_blocks(const prony_context *context, block_work *work, i
     prn_parallel_items(context->threads, count, count * (16 + work->bytes), copy_blocks, work);
 }
 
+/* Places of blocks in the data, all in elements: block i of the result begins i / count * part + place[i % count] * unit
+ * behind its beginning. */
+typedef struct gather_table {
+    int64_t count, block, unit, part;
+} gather_table;
+
 /* An operator's variant. */
 typedef struct gather_kind {
     prony_status (*native)(const prony_context *context);
@@ -94,6 +101,8 @@ typedef struct gather_kind {
     int64_t (*indexed)(const prony_context *context, int64_t *dim);
     /* Coordinates in the data of what stands at coordinates `at` of the output, by the specification's words. */
     void (*source)(const prony_context *context, const int64_t *at, int64_t *from);
+    /* The table of a node, and `n` of its places from `first` on; the indices are in range. */
+    gather_table (*table)(const prony_context *context, int64_t first, int64_t n, int64_t *places);
 } gather_kind;
 
 typedef struct gather_state {
@@ -120,6 +129,74 @@ static prony_status gather_run_native(const prony_context *context)
     prn_copy_native(context->threads, width, &state->copy, from, context->outputs[0]->data);
     return PRONY_OK;
 }
+
+#ifdef PRN_HAVE_OPENCL
+/* Of constant indices. Those of rank 2 and more may not be there yet. */
+static bool gather_opencl_supported(const prony_context *context)
+{
+    const gather_kind *kind = prn_variant(context);
+    const prony_value *indices = context->inputs[1];
+    int64_t dim[PRONY_MAX_RANK];
+    if (!prn_opencl_move_supported(context) || prony_shape_numel(&indices->shape) <= 0) return false;
+    const int64_t period = kind->indexed(context, dim);
+    return period > 0 && (indices->shape.rank > 1 || prn_index_is_known(context, dim, period));
+}
+
+static prony_status gather_opencl_prepare_table(const prony_context *context, prn_prepared *out)
+{
+    const gather_kind *kind = prn_variant(context);
+    const gather_table table = kind->table(context, 0, 0, NULL);
+    int64_t places[PRN_INDEX_BLOCK];
+    int32_t *all = prn_calloc((size_t)table.count, sizeof *all);
+    if (!all) return prn_no_memory(context->error);
+    for (int64_t first = 0, n; first < table.count; first += n) {
+        n = table.count - first < PRN_INDEX_BLOCK ? table.count - first : PRN_INDEX_BLOCK;
+        kind->table(context, first, n, places);
+        for (int64_t i = 0; i < n; i++) all[first + i] = (int32_t)places[i];
+    }
+    const prn_opencl_blocks blocks = {all, table.count, table.block, table.unit, table.part};
+    const prony_status status = prn_opencl_blocks_prepare(context, out, &blocks);
+    prn_free(all);
+    return status;
+}
+
+/* Indices out of range leave no state: the run refuses them, as the host's kernel does. */
+static prony_status gather_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const gather_kind *kind = prn_variant(context);
+    int64_t dim[PRONY_MAX_RANK], offset;
+    const int64_t period = kind->indexed(context, dim);
+    prn_opencl_move move = {0};
+    if (!prn_index_is_known(context, dim, period)) return PRONY_OK;
+    if (!kind->grid(context, &move.copy, &offset) || move.copy.rank > PRONY_MAX_RANK)
+        return gather_opencl_prepare_table(context, out);
+    move.from = offset / (int64_t)prn_copy_width(context->inputs[0]->dtype);
+    return prn_opencl_copy_prepare(context, out, &move, 1, NULL);
+}
+
+static prony_status gather_opencl_run(const prony_context *context)
+{
+    const gather_kind *kind = prn_variant(context);
+    int64_t dim[PRONY_MAX_RANK];
+    if (context->state) return prn_opencl_run(context);
+    const int64_t period = kind->indexed(context, dim);
+    return prn_index_check_range(context, dim, period);
+}
+
+#define GATHER_OPENCL_ROW(stem)                                                                                        \
+    {.name = stem "_opencl",                                                                                           \
+     .backend = "opencl",                                                                                              \
+     .types = PRN_OPENCL_COPIED,                                                                                       \
+     .precisions = ~PRN_PRECISION(FP32_STRICT),                                                                        \
+     .supported = gather_opencl_supported,                                                                             \
+     .prepare = gather_opencl_prepare,                                                                                 \
+     .run = gather_opencl_run,                                                                                         \
+     .release = prn_opencl_release,                                                                                    \
+     .place = &prn_opencl_space,                                                                                       \
+     .host_inputs = 2},
+#else
+#define GATHER_OPENCL_ROW(stem)
+#endif
 
 /* The axes of a grid, whose steps count `unit` elements, and a block of `block` elements at each of its places. */
 static void add_grid(prn_copy *copy, const prony_shape *shape, const int64_t *step, int64_t unit, int64_t block)
@@ -262,8 +339,20 @@ static void gather_source(const prony_context *context, const int64_t *at, int64
     for (int i = axis + 1; i < data->rank; i++) from[i] = at[i + rank - 1];
 }
 
+static gather_table gather_table_of(const prony_context *context, int64_t first, int64_t n, int64_t *places)
+{
+    const prony_shape *data = &context->inputs[0]->shape;
+    const int at = gather_axis_of(context);
+    const int64_t block = prn_shape_count(data, at + 1, data->rank);
+    const gather_rows rows = {
+        .indices = context->inputs[1], .extent = data->dim[at], .count = prony_shape_numel(&context->inputs[1]->shape)};
+    gather_places(&rows, first, n, places);
+    return (gather_table){.count = rows.count, .block = block, .unit = block, .part = rows.extent * block};
+}
+
 // clang-format off
 static const prn_kernel gather_kernels[] = {
+    GATHER_OPENCL_ROW("gather")
     {.name = "gather_native", .backend = "native", .prepare = gather_prepare_native, .run = gather_run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_reference", .backend = "reference", .run = gather_run_reference},
     {0}};
@@ -346,8 +435,19 @@ static void gather_nd_source(const prony_context *context, const int64_t *at, in
     for (int i = batch + tuple; i < data->rank; i++) from[i] = at[rank - 1 + i - batch - tuple];
 }
 
+static gather_table gather_nd_table_of(const prony_context *context, int64_t first, int64_t n, int64_t *places)
+{
+    const prn_index_tuples tuples =
+        prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
+    const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
+    prn_index_tuple_places(&tuples, first, n, places);
+    for (int64_t i = 0; i < n; i++) places[i] /= width;
+    return (gather_table){.count = tuples.count, .block = tuples.block / width, .unit = 1};
+}
+
 // clang-format off
 static const prn_kernel gather_nd_kernels[] = {
+    GATHER_OPENCL_ROW("gather_nd")
     {.name = "gather_nd_native", .backend = "native", .prepare = gather_prepare_native, .run = gather_run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_nd_reference", .backend = "reference", .run = gather_run_reference},
     {0}};
@@ -409,24 +509,32 @@ static void gather_elements_source(const prony_context *context, const int64_t *
     for (int i = 0; i < data->rank; i++) from[i] = i == axis ? index_at(context, at, data->dim[axis]) : at[i];
 }
 
+static gather_table gather_elements_table_of(const prony_context *context, int64_t first, int64_t n, int64_t *places)
+{
+    const prn_index_elements elements = prn_index_elements_make(context, ((const axis_params *)context->params)->axis);
+    prn_index_element_places(&elements, first, n, places);
+    return (gather_table){.count = elements.count, .block = 1, .unit = 1};
+}
+
 // clang-format off
 static const prn_kernel gather_elements_kernels[] = {
+    GATHER_OPENCL_ROW("gather_elements")
     {.name = "gather_elements_native", .backend = "native", .prepare = gather_prepare_native, .run = gather_run_native, .release = prn_free, .unaligned = 1},
     {.name = "gather_elements_reference", .backend = "reference", .run = gather_run_reference},
     {0}};
 
 const prn_op prn_ops_gather[] = {
     {.name = "Gather", .since_opset = 1, .inputs = {2, 2}, .non_weight_inputs = 2,
-     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_kind){gather_run, gather_grid, one_axis, gather_source},
+     .params = axis_attributes, .params_bytes = sizeof(axis_params), .variant = &(const gather_kind){gather_run, gather_grid, one_axis, gather_source, gather_table_of},
      .infer = gather_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
      .kernels = gather_kernels},
     {.name = "GatherND", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
-     .params = nd_attributes, .params_bytes = sizeof(nd_params), .variant = &(const gather_kind){gather_nd_run, gather_nd_grid, tuple_axes, gather_nd_source},
+     .params = nd_attributes, .params_bytes = sizeof(nd_params), .variant = &(const gather_kind){gather_nd_run, gather_nd_grid, tuple_axes, gather_nd_source, gather_nd_table_of},
      .infer = gather_nd_infer, .cost = selected_cost, .cost_text = "0 (reads the selected rows only)",
      .kernels = gather_nd_kernels},
     {.name = "GatherElements", .since_opset = 11, .inputs = {2, 2}, .non_weight_inputs = 2,
      .params = axis_attributes, .params_bytes = sizeof(axis_params),
-     .variant = &(const gather_kind){gather_elements_run, gather_elements_grid, one_axis, gather_elements_source},
+     .variant = &(const gather_kind){gather_elements_run, gather_elements_grid, one_axis, gather_elements_source, gather_elements_table_of},
      .infer = gather_elements_infer, .cost = selected_cost, .cost_text = "0 (reads the selected elements only)",
      .kernels = gather_elements_kernels},
     {0}};

@@ -6,6 +6,7 @@
 #include "base/threads/parallel.h"
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/lowbit/narrow_types.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <string.h>
 
@@ -335,6 +336,19 @@ static prony_status pad_begin(const prony_context *context, pad_work *work)
     return pad_constant(context, work);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status pad_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    static const prn_opencl_pad modes[] = {[PAD_CONSTANT] = PRN_OPENCL_CONSTANT,
+                                           [PAD_REFLECT] = PRN_OPENCL_REFLECT,
+                                           [PAD_EDGE] = PRN_OPENCL_EDGE,
+                                           [PAD_WRAP] = PRN_OPENCL_WRAP};
+    pad_work work;
+    PRN_TRY(pad_begin(context, &work));
+    return prn_opencl_pad_prepare(context, out, modes[work.plan.mode], work.plan.begin, work.constant);
+}
+#endif
+
 static prony_status pad_native(const prony_context *context)
 {
     pad_work work;
@@ -381,6 +395,7 @@ static prony_status pad_reference(const prony_context *context)
 
 // clang-format off
 static const prn_kernel pad_kernels[] = {
+    PRN_OPENCL_ROW("pad_opencl", PRN_OPENCL_COPIED, prn_opencl_move_supported, pad_opencl_prepare, .host_inputs = 0xe)
     {.name = "pad_native", .backend = "native", .supported = pad_has_rows, .prepare = pad_prepare, .run = pad_native,
      .release = prn_free},
     {.name = "pad_reference", .backend = "reference", .prepare = pad_prepare, .run = pad_reference, .release = prn_free},

@@ -3,6 +3,7 @@
 #include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "ops/kernels/copy/copy_nd.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <string.h>
 
@@ -210,6 +211,18 @@ static prony_status slice_prepare(const prony_context *context, prn_prepared *ou
     return known ? prn_prepared_keep(context, &plan, sizeof plan, out) : PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status slice_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    slice_plan plan;
+    bool known;
+    PRN_TRY(slice_read(context, &plan, &known));
+    if (!known) return prony_fail(context, PRONY_INTERNAL, "the bounds of a constant window are unknown");
+    const prn_opencl_move move = {.from = plan.first, .copy = plan.copy};
+    return prn_opencl_copy_prepare(context, out, &move, 1, NULL);
+}
+#endif
+
 static prony_status slice_run(const prony_context *context, prn_copy_fn execute)
 {
     const prony_value *in = context->inputs[0];
@@ -266,6 +279,7 @@ static prony_status slice_cost(const prony_context *context, prony_cost *cost)
 
 // clang-format off
 static const prn_kernel slice_kernels[] = {
+    PRN_OPENCL_ROW("slice_opencl", PRN_OPENCL_COPIED, prn_opencl_move_supported, slice_opencl_prepare, .host_inputs = 0x1e)
     {.name = "slice_native", .backend = "native", .layouts = slice_layouts, .prepare = slice_prepare, .run = slice_native, .release = prn_free,
      .split_alias = slice_split_alias},
     {.name = "slice_reference", .backend = "reference", .prepare = slice_prepare, .run = slice_reference, .release = prn_free},

@@ -3,6 +3,7 @@
  * of a copy multiply to the number of elements. */
 #include "base/memory/alloc.h"
 #include "ops/kernels/copy/copy_nd.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 #include <string.h>
 
@@ -38,6 +39,15 @@ static prony_status transpose_run_reference(const prony_context *context)
 {
     return transpose_run_copy(context, prn_copy_reference);
 }
+
+#ifdef PRN_HAVE_OPENCL
+static prony_status transpose_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const permutation *describe = prn_variant(context);
+    const prn_opencl_move move = {.copy = (*describe)(context)};
+    return prn_opencl_copy_prepare(context, out, &move, 1, NULL);
+}
+#endif
 
 /* ---- Transpose */
 
@@ -136,6 +146,7 @@ static prn_copy transpose_copy(const prony_context *context)
 
 // clang-format off
 static const prn_kernel transpose_kernels[] = {
+    PRN_OPENCL_ROW("transpose_opencl", PRN_OPENCL_COPIED, prn_opencl_copy_supported, transpose_opencl_prepare)
     {.name = "transpose_native", .backend = "native", .layouts = transpose_layouts, .prepare = transpose_prepare, .run = transpose_run_native,
      .release = prn_free, .split_alias = transpose_split_alias},
     {.name = "transpose_reference", .backend = "reference", .prepare = transpose_prepare, .run = transpose_run_reference, .release = prn_free},
@@ -240,11 +251,13 @@ static prn_copy space_to_depth_copy(const prony_context *context)
 
 // clang-format off
 static const prn_kernel depth_to_space_kernels[] = {
+    PRN_OPENCL_ROW("depth_to_space_opencl", PRN_OPENCL_COPIED, prn_opencl_copy_supported, transpose_opencl_prepare)
     {.name = "depth_to_space_native", .backend = "native", .prepare = transpose_prepare, .run = transpose_run_native, .release = prn_free},
     {.name = "depth_to_space_reference", .backend = "reference", .prepare = transpose_prepare, .run = transpose_run_reference, .release = prn_free},
     {0}};
 
 static const prn_kernel space_to_depth_kernels[] = {
+    PRN_OPENCL_ROW("space_to_depth_opencl", PRN_OPENCL_COPIED, prn_opencl_copy_supported, transpose_opencl_prepare)
     {.name = "space_to_depth_native", .backend = "native", .prepare = transpose_prepare, .run = transpose_run_native, .release = prn_free},
     {.name = "space_to_depth_reference", .backend = "reference", .prepare = transpose_prepare, .run = transpose_run_reference, .release = prn_free},
     {0}};

@@ -2,6 +2,7 @@
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/vector/element_rows.h"
+#include "ops/vendor/opencl/opencl_map.h"
 
 typedef struct where_job {
     const prn_broadcast *walk;
@@ -64,10 +65,18 @@ static prony_status infer_where(const prony_context *context)
     return PRONY_OK;
 }
 
-static const prn_kernel where_kernels[] = {
-    {.name = "where_reference", .backend = "reference", .run = run_where, .inplace = 6}, {0}};
+#ifdef PRN_HAVE_OPENCL
+static bool where_opencl_supported(const prony_context *context)
+{
+    return context->inputs[1]->dtype == PRONY_FLOAT32 && prn_opencl_map_supported(context);
+}
+#endif
 
 // clang-format off
+static const prn_kernel where_kernels[] = {
+    PRN_OPENCL_ROW("where_f32_opencl", PRN_TYPE(PRONY_BOOL), where_opencl_supported, prn_opencl_pick_prepare)
+    {.name = "where_reference", .backend = "reference", .run = run_where, .inplace = 6}, {0}};
+
 const prn_op prn_ops_where[] = {
     {.name = "Where", .since_opset = 9, .inputs = {3, 3},
      .infer = infer_where, .cost = prn_cost_none, .cost_text = "0", .kernels = where_kernels},

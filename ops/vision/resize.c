@@ -7,6 +7,7 @@
 #include "ops/kernels/copy/copy_nd.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/widen.h"
+#include "ops/vendor/opencl/opencl_index.h"
 
 #include <string.h>
 
@@ -157,6 +158,56 @@ static prony_status resize_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static const int resize_opencl_taps[] = {[PRN_RESIZE_NEAREST] = 1, [PRN_RESIZE_LINEAR] = 2, [PRN_RESIZE_CUBIC] = 4};
+
+static bool resize_opencl_supported(const prony_context *context)
+{
+    prn_resize resize;
+    if (!prn_opencl_first_supported(context) || !prn_resize_known(context, &resize) || resize.antialias) return false;
+    int64_t axes = 0, entries = 0;
+    for (int i = 0; i < resize.rank; i++) {
+        if (resize.axis[i].same) continue;
+        axes++;
+        entries += resize.axis[i].out * resize_opencl_taps[resize.mode];
+    }
+    return axes > 0 && axes <= PRN_OPENCL_RESIZED && entries < INT32_MAX / 4;
+}
+
+/* Tables of the taps of every axis that changes, one behind the other. */
+static prony_status resize_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_resize resize;
+    bool known;
+    PRN_TRY(prn_resize_read(context, &resize, &known));
+    prn_opencl_taps t = {.taps = resize_opencl_taps[resize.mode]};
+    int64_t positions = 0;
+    for (int i = 0; i < resize.rank; i++) {
+        t.first[i] = resize.axis[i].same ? -1 : positions;
+        if (!resize.axis[i].same) positions += resize.axis[i].out;
+    }
+    t.entries = positions * t.taps;
+    int32_t *index = prn_calloc((size_t)t.entries + 1, sizeof *index);
+    float *weight = prn_calloc((size_t)t.entries + 1, sizeof *weight);
+    prony_status status = index && weight ? PRONY_OK : prn_no_memory(context->error);
+    for (int i = 0; i < resize.rank && status == PRONY_OK; i++) {
+        for (int64_t j = 0; t.first[i] >= 0 && j < resize.axis[i].out; j++) {
+            const prn_taps taps = prn_resize_taps_at(&resize, i, j, NULL);
+            for (int k = 0; k < t.taps; k++) {
+                index[(t.first[i] + j) * t.taps + k] = (int32_t)taps.index[k];
+                weight[(t.first[i] + j) * t.taps + k] = (float)taps.weight[k];
+            }
+        }
+    }
+    t.index = index;
+    t.weight = weight;
+    if (status == PRONY_OK) status = prn_opencl_taps_prepare(context, out, &t);
+    prn_free(index);
+    prn_free(weight);
+    return status;
+}
+#endif
+
 static const prn_kernel linear_f32 = {.supported = prn_resize_linear_supported,
                                       .prepare = prn_resize_rows_prepare,
                                       .run = prn_resize_linear_native,
@@ -165,6 +216,7 @@ PRN_WIDENED(linear_half, &linear_f32)
 
 // clang-format off
 static const prn_kernel resize_kernels[] = {
+    PRN_OPENCL_ROW("resize_f32_opencl", PRN_TYPE_F32, resize_opencl_supported, resize_opencl_prepare, .host_inputs = 0xe)
     {.name = "resize_nearest_native", .backend = "native", .supported = prn_resize_nearest_supported,
      .layouts = prn_resize_layouts, .prepare = prn_resize_rows_prepare, .run = prn_resize_nearest_native, .release = prn_free},
     {.name = "resize_linear_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = prn_resize_linear_supported,

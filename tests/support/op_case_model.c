@@ -1,7 +1,5 @@
 /* Writes the row's node, attributes and tensors as protobuf; runs it with the row's data. */
 #include "tests/support/op_case_model.h"
-
-#include "engine/session/session.h"
 #include "tests/support/model_builder.h"
 
 #include "base/attr.h"
@@ -197,43 +195,22 @@ static prony_status inspect(prony_model *model, prony_error *error)
     return status == PRONY_OUT_OF_RANGE ? PRONY_OK : status; /* JSON has no integers beyond 2^53 */
 }
 
-/* Of the session's plan: kernels whose operands are on a device. */
-static uint64_t device_kernels(const prony_session *session)
-{
-    const prn_plan *plan = session->current ? session->current->plan : NULL;
-    uint64_t count = 0;
-    for (size_t s = 0; plan && s < plan->step_count; s++)
-        count += plan->steps[s]->kernel && plan->steps[s]->kernel->place;
-    return count;
-}
-
 prony_status op_case_show(const op_case_node *row, op_case_form form,
                           void (*see)(void *argument, size_t output, const prony_value *value), void *argument,
                           prony_error *error)
 {
-    uint64_t none;
-    return op_case_show_on(NULL, row, form, see, argument, &none, error);
-}
-
-prony_status op_case_show_on(const char *device, const op_case_node *row, op_case_form form,
-                             void (*see)(void *argument, size_t output, const prony_value *value), void *argument,
-                             uint64_t *kernels, prony_error *error)
-{
-    *kernels = 0;
     prony_model *model = NULL;
     prony_session *session = NULL;
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
     size_t size;
     uint8_t *bytes = op_case_model(row, form, &size);
     options.intra_op_threads = 1;
-    options.device = device;
     options.max_loop_trips = 1000;
     options.memory_limit_bytes = (uint64_t)64 << 20;
     prony_status status = prony_model_load_memory(&model, "case", bytes, size, NULL, error);
     if (status == PRONY_OK) status = inspect(model, error);
     if (status == PRONY_OK) status = prony_session_create(&session, model, &options, error);
     if (status == PRONY_OK) status = run(session, row, form, see, argument, error);
-    if (status == PRONY_OK) *kernels = device_kernels(session);
     prony_session_release(session);
     prony_model_release(model);
     free(bytes);

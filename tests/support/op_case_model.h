@@ -24,13 +24,7 @@ uint8_t *op_case_model(const op_case_node *row, op_case_form form, size_t *size)
  * outputs is read. */
 prony_status op_case_try(const op_case_node *row, op_case_form form, prony_error *error);
 
-/* The same, with every output passed to `see`, on a device (prony_session_options.device; NULL: the processor alone). *kernels
- * receives the number of operators that ran on the device. */
-prony_status op_case_show_on(const char *device, const op_case_node *row, op_case_form form,
-                             void (*see)(void *argument, size_t output, const prony_value *value), void *argument,
-                             uint64_t *kernels, prony_error *error);
-
-/* op_case_try, and passes every output to `see`. */
+/* The same, and passes every output to `see`. */
 prony_status op_case_show(const op_case_node *row, op_case_form form,
                           void (*see)(void *argument, size_t output, const prony_value *value), void *argument,
                           prony_error *error);

@@ -27,8 +27,15 @@ typedef struct launch {
     size_t operand_count;
 } launch;
 
+/* Bytes of the step's own on the device. Its address is their identity there. */
+typedef struct opencl_table {
+    struct opencl_table *next;
+    void *address;
+} opencl_table;
+
 struct opencl_state {
     prn_device *device;
+    opencl_table *tables;
     size_t count, capacity;
     launch launches[];
 };
@@ -155,6 +162,26 @@ void prn_opencl_finish_operands(opencl_builder *b)
         if (ops->op[i].kind == PRN_POST_ADD) prn_opencl_input(b, ops->op[i].input, 0);
 }
 
+void prn_opencl_table(opencl_builder *b, const void *data, size_t bytes)
+{
+    if (b->status != PRONY_OK) return;
+    prn_device *device = b->state->device;
+    opencl_table *table = prn_calloc(1, sizeof *table);
+    b->status = table ? prn_device_constant(device, table, data, bytes, &table->address, b->context->error)
+                      : prn_no_memory(b->context->error);
+    if (b->status != PRONY_OK) {
+        prn_free(table);
+        return;
+    }
+    table->next = b->state->tables;
+    b->state->tables = table;
+    size_t offset = 0;
+    const cl_mem memory = prn_opencl_find(device, table->address, &offset);
+    const cl_ulong at = offset;
+    prn_opencl_argument(b, &memory, sizeof memory);
+    prn_opencl_argument(b, &at, sizeof at);
+}
+
 void prn_opencl_int(opencl_builder *b, int64_t value)
 {
     const cl_int number = (cl_int)value;
@@ -190,6 +217,11 @@ void prn_opencl_release(void *state)
 {
     opencl_state *s = state;
     for (size_t i = 0; s && i < s->count; i++) prn_opencl_kernel_release(s->device, s->launches[i].kernel);
+    for (opencl_table *table = s ? s->tables : NULL, *next; table; table = next) {
+        next = table->next;
+        prn_device_constant_drop(s->device, table->address);
+        prn_free(table);
+    }
     prn_free(s);
 }
 
@@ -231,6 +263,16 @@ bool prn_opencl_group_fits(const prony_context *context, size_t items, size_t lo
 {
     const prony_device_info *info = prn_device_description(context->device->device);
     return items <= info->largest_work_group && local_bytes <= info->local_memory_bytes;
+}
+
+bool prn_opencl_takes_inputs(const prony_context *context, uint32_t inputs)
+{
+    if (!context->device || !context->device->device) return false;
+    for (size_t i = 0; i < context->input_count && i < 32; i++)
+        if (context->inputs[i] && inputs >> i & 1 && !takes_operand(context->inputs[i])) return false;
+    for (size_t k = 0; k < context->output_count; k++)
+        if (context->outputs[k] && !takes_operand(context->outputs[k])) return false;
+    return true;
 }
 
 /* ---- run ---- */

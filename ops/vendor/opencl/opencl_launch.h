@@ -35,6 +35,8 @@ void prn_opencl_launch(opencl_builder *b, const prn_opencl_source *source, const
 void prn_opencl_input(opencl_builder *b, size_t input, uint64_t shift);
 void prn_opencl_output(opencl_builder *b, size_t output, uint64_t shift);
 void prn_opencl_finish_operands(opencl_builder *b);
+/* Two arguments likewise: `bytes` bytes, above 0, that are copied to the device now and live as long as the step. */
+void prn_opencl_table(opencl_builder *b, const void *data, size_t bytes);
 void prn_opencl_argument(opencl_builder *b, const void *value, size_t size);
 void prn_opencl_int(opencl_builder *b, int64_t value); /* int */
 void prn_opencl_float(opencl_builder *b, float value);
@@ -48,5 +50,7 @@ prony_status prn_opencl_end(opencl_builder *b, prn_prepared *out);
 bool prn_opencl_takes(const prony_context *context, bool alike);
 /* true: the device has groups of so many work items, and so much local memory. */
 bool prn_opencl_group_fits(const prony_context *context, size_t items, size_t local_bytes);
+/* The same where the kernel reads only the inputs of the mask on the device; the others stay on the host. */
+bool prn_opencl_takes_inputs(const prony_context *context, uint32_t inputs);
 
 #endif

@@ -8,3 +8,4 @@
         embed prn_cl_rows, "rows.cl"
         embed prn_cl_attention, "attention.cl"
         embed prn_cl_peaks, "peaks.cl"
+        embed prn_cl_index, "index.cl"

@@ -10,5 +10,6 @@ SOURCE(gemm)
 SOURCE(window)
 SOURCE(rows)
 SOURCE(attention)
+SOURCE(index)
 SOURCE(peaks)
 #endif

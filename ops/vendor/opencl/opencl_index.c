@@ -1,0 +1,58 @@
+/* Implements opencl_index.h. */
+#include "ops/vendor/opencl/opencl_index.h"
+
+#ifdef PRN_HAVE_OPENCL
+#include "ops/vendor/opencl/opencl_launch.h"
+
+enum { RANKS = 18, GROUP = 64 };
+
+prony_status prn_opencl_blocks_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_blocks *blocks)
+{
+    const int64_t total = prony_shape_numel(&context->outputs[0]->shape);
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 1);
+    prn_opencl_define(&defines, "#define GATHER %s\n",
+                      prn_copy_width(context->inputs[0]->dtype) == 1 ? "uchar" : "uint");
+    prn_opencl_launch(&b, &prn_opencl_index, &defines, "gather");
+    prn_opencl_input(&b, 0, 0);
+    prn_opencl_table(&b, blocks->table, (size_t)blocks->count * sizeof *blocks->table);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_int(&b, total);
+    prn_opencl_int(&b, blocks->count);
+    prn_opencl_int(&b, blocks->block);
+    prn_opencl_int(&b, blocks->unit);
+    prn_opencl_int(&b, blocks->part);
+    prn_opencl_work(&b, (size_t)total, 1, 1, GROUP, 1, 1);
+    return prn_opencl_end(&b, out);
+}
+
+/* As index.cl has it. */
+typedef struct resized {
+    cl_int rank, count;
+    cl_int extent[RANKS], stride[RANKS], first[RANKS];
+} resized;
+
+prony_status prn_opencl_taps_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_taps *taps)
+{
+    const prony_shape *in = &context->inputs[0]->shape, *y = &context->outputs[0]->shape;
+    resized p = {.rank = y->rank, .count = (cl_int)prony_shape_numel(y)};
+    int64_t stride[PRONY_MAX_RANK];
+    prn_shape_strides(in, stride);
+    for (int d = 0; d < y->rank; d++) {
+        p.extent[d] = (cl_int)y->dim[d];
+        p.stride[d] = (cl_int)stride[d];
+        p.first[d] = (cl_int)taps->first[d];
+    }
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 1);
+    prn_opencl_define(&defines, "#define TAPS %d\n", taps->taps);
+    prn_opencl_launch(&b, &prn_opencl_index, &defines, "resize");
+    prn_opencl_input(&b, 0, 0);
+    prn_opencl_table(&b, taps->index, (size_t)taps->entries * sizeof *taps->index);
+    prn_opencl_table(&b, taps->weight, (size_t)taps->entries * sizeof *taps->weight);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_argument(&b, &p, sizeof p);
+    prn_opencl_work(&b, (size_t)p.count, 1, 1, GROUP, 1, 1);
+    return prn_opencl_end(&b, out);
+}
+#endif

@@ -1,0 +1,28 @@
+/* Reading by positions that are known when a step is prepared, on an OpenCL device: they are copied there once. */
+#ifndef PRN_OPS_VENDOR_OPENCL_INDEX_H
+#define PRN_OPS_VENDOR_OPENCL_INDEX_H
+
+#include "ops/vendor/opencl/opencl_map.h"
+
+/* Output 0 consists of blocks of `block` elements. Block i begins at element
+ * i / count * part + table[i % count] * unit of input 0. */
+typedef struct prn_opencl_blocks {
+    const int32_t *table;
+    int64_t count, block, unit, part;
+} prn_opencl_blocks;
+prony_status prn_opencl_blocks_prepare(const prony_context *context, prn_prepared *out,
+                                       const prn_opencl_blocks *blocks);
+
+/* Interpolation along the axes of float32 input 0. Position p of an axis whose `first` is not below 0 is the weighted sum
+ * of `taps` elements: entries (first + p) * taps and up of both tables. At most PRN_OPENCL_RESIZED axes have one. */
+enum { PRN_OPENCL_RESIZED = 3 };
+typedef struct prn_opencl_taps {
+    const int32_t *index;
+    const float *weight;
+    int64_t entries; /* of each table */
+    int taps;
+    int64_t first[PRONY_MAX_RANK];
+} prn_opencl_taps;
+prony_status prn_opencl_taps_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_taps *taps);
+
+#endif
