@@ -57,7 +57,8 @@ typedef struct thread_options {
 
 typedef struct plan_options {
     bool no_rewrites, no_reuse, tune, no_cache;
-    const char *device; /* NULL: the processor alone */
+    const char *device;   /* NULL: the processor alone */
+    int64_t device_bytes; /* limit of its memory; 0: none */
 } plan_options;
 
 typedef struct measuring_options {

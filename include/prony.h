@@ -298,9 +298,12 @@ typedef struct prony_session_options {
      * memory plan decides the kernel. */
     const prony_dim *max_dims;
     size_t max_dim_count;
-    prony_tune tune; /* no effect with "fp32-strict" or max_dims */
+    prony_tune tune;    /* no effect with "fp32-strict" or max_dims */
     const char *device; /* "opencl": operators that an OpenCL device has a kernel for run there, a GPU if there is one;
                               "opencl:1", "opencl:NAME": that device (prony_device.h). NULL: the processor alone */
+    uint64_t
+        device_memory_limit_bytes; /* memory on the device, of all sessions of the process, beyond which no plan is made;
+                                           0: no bound but the device's */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT PRONY_INIT(prony_session_options)
 

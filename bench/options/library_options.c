@@ -20,6 +20,7 @@ prony_session_options session_options(const options *o)
     s.inter_op_threads = o->threads.inter_op;
     s.precision = o->precision.name;
     s.device = o->plan.device;
+    s.device_memory_limit_bytes = (uint64_t)o->plan.device_bytes;
     s.affinity = o->threads.affinity;
     s.dims = o->model.dims;
     s.dim_count = o->model.dim_count;

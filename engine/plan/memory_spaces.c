@@ -48,12 +48,25 @@ static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
     }
 }
 
+/* Refuses bytes beyond the limit of the device's memory. */
+static prony_status check_device_limit(const prn_plan *plan, uint64_t bytes, const char *what, prony_error *error)
+{
+    const uint64_t limit = plan->options.device ? plan->options.device_bytes : 0;
+    if (limit == 0) return PRONY_OK;
+    const uint64_t used = prn_device_usage(plan->options.device).bytes;
+    if (used <= limit && bytes <= limit - used) return PRONY_OK;
+    return prn_fail(error, PRONY_LIMIT, "%s: %.200s needs %llu bytes of the device, where %llu of %llu are in use",
+                    prn_device_description(plan->options.device)->id, what, (unsigned long long)bytes,
+                    (unsigned long long)used, (unsigned long long)limit);
+}
+
 static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b, prony_error *error)
 {
     prn_plan_memory_space *at = &plan->memory.spaces[number - 1];
     find_buffers(plan, number, b);
     PRN_TRY(prn_memory_plan(b->buffers, b->count, (uint32_t)plan->step_count + 1, ALIGNMENT, &at->figures, error));
     const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
+    PRN_TRY(check_device_limit(plan, bytes, "the values of a run", error));
     at->block = bytes <= SIZE_MAX ? at->place->take(plan->options.device, (size_t)bytes) : NULL;
     if (!at->block)
         return prn_fail(error, PRONY_OUT_OF_MEMORY, "no room for %llu bytes at %s", (unsigned long long)bytes,
@@ -76,6 +89,7 @@ static prony_status copy_constant(prn_plan *plan, prn_plan_value *to, prony_erro
 {
     const prn_plan_value *from = plan->values[to->source];
     prn_weight_cache_refs held = {0};
+    PRN_TRY(check_device_limit(plan, to->bytes, plan->program->values[to->source]->name, error));
     prony_status status =
         prn_weight_cache_pin(plan->program->model->shared, &held, from->shared, plan->parallel.threads, error);
     if (status == PRONY_OK)

@@ -116,6 +116,7 @@ static inline const prn_kernel *prn_step_kernel(const prn_step *step)
 typedef struct prn_plan_options {
     prony_precision precision;
     prn_device *device;    /* runs the kernels that it has; the plan borrows it. NULL: none */
+    uint64_t device_bytes; /* limit of the memory there; 0: none */
     int threads;           /* inside of an operator; 0: as many as fit beside the workers */
     int workers;           /* that run steps in parallel; 0 and 1: one; PRN_WORKERS_AUTO: as many as shorten the run */
     int cores;             /* that may be used, for the automatic choices above */

@@ -397,7 +397,7 @@ static PRN_OWN_FRAME prony_status allot(planner *p)
 {
     prn_plan *plan = p->plan;
     prony_status status = prn_plan_buffers(plan, p->error);
-    if (status == PRONY_OK) status = prn_plan_memory_spaces_allot(plan, p->error);
+    if (status == PRONY_OK) PRN_TRY(prn_plan_memory_spaces_allot(plan, p->error)); /* which names what does not fit */
     if (status == PRONY_OK && !plan->nested.outer)
         status = prn_arena_create(&plan->memory.arena, plan->memory.figures.planned_bytes, plan->options.record_memory,
                                   p->error);

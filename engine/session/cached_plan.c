@@ -56,6 +56,7 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
     const bool choose = workers < 0; /* only then cores count: looking for them reads some thirty files */
     prn_plan_options options = {.precision = session->precision,
                                 .device = session->device,
+                                .device_bytes = session->options.device_memory_limit_bytes,
                                 .threads = choose ? session->options.intra_op_threads : session->asked_threads,
                                 .workers = workers,
                                 .cores = choose ? prn_machine_auto_threads(1, prn_session_mask(session)) : 0,

@@ -339,6 +339,28 @@ PROCESS(written_bytes, written_bytes)
 PROCESS(read_calls, read_calls)
 PROCESS(write_calls, write_calls)
 
+/* ---- device ---- */
+
+static double metric_device_utilisation(const prony_report *r)
+{
+    return r->has_device && r->device.busy_share >= 0 ? r->device.busy_share : NAN;
+}
+
+static double metric_transfer_share(const prony_report *r)
+{
+    return r->has_device && r->device.copy_share >= 0 ? r->device.copy_share : NAN;
+}
+
+static double metric_transfer_bytes(const prony_report *r)
+{
+    return r->has_device ? (double)r->device.to_device_bytes + (double)r->device.from_device_bytes : NAN;
+}
+
+static double metric_device_memory(const prony_report *r)
+{
+    return r->has_device ? (double)r->device.values_bytes + (double)r->device.constants_bytes : NAN;
+}
+
 #define LESS PRONY_SMALLER_IS_BETTER
 #define MORE PRONY_LARGER_IS_BETTER
 #define EITHER PRONY_NO_DIRECTION
@@ -411,6 +433,10 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(critical_path, ONCE, "Critical path", "longest chain of dependent operators", "", TIME, LESS),
     METRIC(critical_path_share, ONCE, "Critical path share", "over the operators' summed time; 100 % means that no operators can run side by side", "", PERCENT, EITHER),
     METRIC(cpu_utilisation, ONCE, "CPU utilisation", "CPU time over wall time and threads", "", PERCENT, MORE),
+    METRIC(device_utilisation, ONCE, "Device utilisation", "time in which kernels of the device execute, over stamped runs", "", PERCENT, MORE),
+    METRIC(transfer_share, ONCE, "Transfer share", "time of copies between host and device, over stamped runs", "", PERCENT, LESS),
+    METRIC(transfer_bytes, EXACT, "Transfers", "bytes copied between host and device, one run", "", BINARY, LESS),
+    METRIC(device_memory, EXACT, "Device memory", "values and weights on the device", "", BINARY, LESS),
     METRIC(core_use, ONCE, "Core use", "busy time of the usable processors, all processes together", "", PERCENT, EITHER),
     METRIC(core_use_most, ONCE, "Busiest core", "busy time of the processor that was used most", "", PERCENT, EITHER),
     METRIC(cpu_user, ONCE, "User time", "CPU time of the measured runs outside of the kernel", "", TIME, LESS),

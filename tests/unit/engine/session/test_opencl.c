@@ -176,6 +176,20 @@ static void memory_that_fails(void **state)
     mr_close(&r);
 }
 
+/* A limit names what does not fit; the session runs with room. */
+static void limits(void **state)
+{
+    (void)state;
+    model_run r = {.options.device_memory_limit_bytes = 1024};
+    open_on(&r, "opencl");
+    mr_refused(&r, PRONY_LIMIT, "of the device");
+    mr_close(&r);
+    model_run fits = {.options.device_memory_limit_bytes = 1 << 20};
+    open_on(&fits, "opencl");
+    mr_run(&fits, 0);
+    mr_close(&fits);
+}
+
 static void names(void **state)
 {
     (void)state;
@@ -260,6 +274,7 @@ int main(void)
                                        cmocka_unit_test(calls_that_fail),
                                        cmocka_unit_test(memory_that_fails),
                                        cmocka_unit_test(names),
+                                       cmocka_unit_test(limits),
                                        cmocka_unit_test(the_report)};
     return cmocka_run_group_tests(tests, fill, NULL);
 #else
