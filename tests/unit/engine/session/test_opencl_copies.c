@@ -571,15 +571,39 @@ static void test_indices_out_of_range(void **state)
     }
 }
 
+/* Held from the first test to the last, so that its counts are of all sessions. */
+static prn_device *held;
+
+static int hold_device(void **state)
+{
+    prony_error error = {0};
+    (void)state;
+    return device_is_here() && prn_device_open(&held, "opencl", "test", &error) != PRONY_OK;
+}
+
+/* Sessions gave back all buffers and kernels, the tables of indices among them. */
+static void test_nothing_is_left(void **state)
+{
+    (void)state;
+    if (!held) skip();
+    const prn_device_use use = prn_device_usage(held);
+    assert_int_equal(use.buffers, 0);
+    assert_int_equal(use.kernels, 0);
+    assert_int_equal(use.bytes, 0);
+    assert_int_equal(use.constant_bytes, 0);
+    prn_device_release(held);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_permutations), cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_windows),      cmocka_unit_test(test_paddings),
-        cmocka_unit_test(test_functions),    cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_choices),      cmocka_unit_test(test_gathers),
-        cmocka_unit_test(test_scatters),     cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_chain),        cmocka_unit_test(test_indices_out_of_range),
+        cmocka_unit_test(test_permutations),    cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_windows),         cmocka_unit_test(test_paddings),
+        cmocka_unit_test(test_functions),       cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_choices),         cmocka_unit_test(test_gathers),
+        cmocka_unit_test(test_scatters),        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_chain),           cmocka_unit_test(test_indices_out_of_range),
+        cmocka_unit_test(test_nothing_is_left),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, hold_device, NULL);
 }
