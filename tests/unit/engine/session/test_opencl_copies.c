@@ -571,6 +571,26 @@ static void test_indices_out_of_range(void **state)
     }
 }
 
+/* Every allocation of steps with tables fails once. */
+static void test_faults(void **state)
+{
+    static const node_case cases[] = {
+        {"Gather", 13, "axis=1", ON_DEVICE, 0, "F:2,5,3 I:2,2=4,0,-1,2", 1},
+        {"Resize", 13, "mode='linear'", ON_DEVICE, 1e-6, "f:1,2,3,5 ? F:4=1,1,2,2", 1},
+        {"ScatterND", 13, "", ON_DEVICE, 0, "f:7,3 I:3,1=4,0,-1 f:3,3", 1},
+        {"Concat", 13, "axis=1", ON_DEVICE, 0, "F:2,3 F:2,1", 1},
+    };
+    (void)state;
+    if (!device_is_here()) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        SCENARIO_NAMED(i, cases[i].op);
+        opened device;
+        open_case(&device, &cases[i], "opencl");
+        mr_survives_faults(&device.run);
+        close_case(&device);
+    }
+}
+
 /* Held from the first test to the last, so that its counts are of all sessions. */
 static prn_device *held;
 
@@ -597,13 +617,13 @@ static void test_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_permutations),    cmocka_unit_test(test_joins),
-        cmocka_unit_test(test_windows),         cmocka_unit_test(test_paddings),
-        cmocka_unit_test(test_functions),       cmocka_unit_test(test_arithmetic),
-        cmocka_unit_test(test_choices),         cmocka_unit_test(test_gathers),
-        cmocka_unit_test(test_scatters),        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_chain),           cmocka_unit_test(test_indices_out_of_range),
-        cmocka_unit_test(test_nothing_is_left),
+        cmocka_unit_test(test_permutations), cmocka_unit_test(test_joins),
+        cmocka_unit_test(test_windows),      cmocka_unit_test(test_paddings),
+        cmocka_unit_test(test_functions),    cmocka_unit_test(test_arithmetic),
+        cmocka_unit_test(test_choices),      cmocka_unit_test(test_gathers),
+        cmocka_unit_test(test_scatters),     cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_chain),        cmocka_unit_test(test_indices_out_of_range),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_nothing_is_left),
     };
     return cmocka_run_group_tests(tests, hold_device, NULL);
 }
