@@ -155,7 +155,7 @@ static prony_status power_opencl_map_prepare(const prony_context *context, prn_p
     const prony_value *exponent = context->inputs[1];
     prn_map_id map;
     if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map))
-        return prony_fail(context, PRONY_INTERNAL, "the exponent is no map");
+        return prony_fail(context, PRONY_INTERNAL, "no map has this exponent");
     return prn_opencl_map_prepare(context, out, map, 0.0f, 0.0f);
 }
 

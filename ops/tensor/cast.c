@@ -166,7 +166,7 @@ static prony_status run_cast(const prony_context *context)
 }
 
 #ifdef PRN_HAVE_OPENCL
-/* From or to float32, of what is no shape. */
+/* From or to float32. Tensors of rank 0 and 1 belong to computations of shapes, which stay on the host. */
 static bool cast_opencl_supported(const prony_context *context)
 {
     const prony_dtype from = context->inputs[0]->dtype, to = context->outputs[0]->dtype;

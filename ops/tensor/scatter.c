@@ -9,6 +9,7 @@
 #include "ops/kernels/vector/element_rows.h"
 #include "ops/kernels/copy/indexing.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_index.h"
 
 #include <string.h>
 
@@ -71,6 +72,56 @@ static prony_status scatter_cost(const prony_context *context, prony_cost *cost)
     if (scatter_reduction_of(context) == REDUCE_NONE || count < 0) return PRONY_OK;
     return prn_cost_elementwise(context, cost, (uint64_t)count, 1, 0);
 }
+
+/* ---- float32 by constant indices, on an OpenCL device */
+
+#ifdef PRN_HAVE_OPENCL
+/* Indices of rank 2 and more may not be there yet. */
+static bool scatter_opencl_supported(const prony_context *context)
+{
+    const prony_value *indices = context->inputs[1];
+    return scatter_reduction_of(context) == REDUCE_NONE && indices->shape.rank > 1 &&
+           prony_shape_numel(&indices->shape) > 0 && prn_opencl_scatter_supported(context);
+}
+
+/* Places of `count` blocks, in elements, by `find`. Of blocks that meet, the last one stays. */
+static prony_status scatter_opencl_prepare(const prony_context *context, prn_prepared *out, prn_index_find find,
+                                           const void *argument, int64_t count, int64_t block, int64_t unit)
+{
+    const int64_t data = prony_shape_numel(&context->inputs[0]->shape) / block;
+    int64_t places[PRN_INDEX_BLOCK];
+    int32_t *table = prn_calloc((size_t)count, sizeof *table), *last = prn_calloc((size_t)data, sizeof *last);
+    prony_status status = table && last ? PRONY_OK : prn_no_memory(context->error);
+    for (int64_t first = 0, n; first < count && status == PRONY_OK; first += n) {
+        n = count - first < PRN_INDEX_BLOCK ? count - first : PRN_INDEX_BLOCK;
+        find(argument, first, n, places);
+        for (int64_t i = 0; i < n; i++) {
+            table[first + i] = (int32_t)(places[i] / unit);
+            last[table[first + i] / block] = (int32_t)(first + i);
+        }
+    }
+    for (int64_t i = 0; i < count && status == PRONY_OK; i++)
+        if (last[table[i] / block] != i) table[i] = -1;
+    if (status == PRONY_OK) status = prn_opencl_scatter_prepare(context, out, table, count, block);
+    prn_free(table);
+    prn_free(last);
+    return status;
+}
+
+#define SCATTER_OPENCL_ROW(stem)                                                                                       \
+    {.name = #stem "_f32_opencl",                                                                                      \
+     .backend = "opencl",                                                                                              \
+     .types = PRN_TYPE_F32,                                                                                            \
+     .precisions = ~PRN_PRECISION(FP32_STRICT),                                                                        \
+     .supported = scatter_opencl_supported,                                                                            \
+     .prepare = stem##_opencl_prepare,                                                                                 \
+     .run = stem##_opencl_run,                                                                                         \
+     .release = prn_opencl_release,                                                                                    \
+     .place = &prn_opencl_space,                                                                                       \
+     .host_inputs = 2},
+#else
+#define SCATTER_OPENCL_ROW(stem)
+#endif
 
 /* ---- ScatterElements */
 
@@ -193,8 +244,35 @@ static prony_status scatter_run(const prony_context *context)
     return PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static void find_elements(const void *argument, int64_t first, int64_t n, int64_t *places)
+{
+    prn_index_element_places(argument, first, n, places);
+}
+
+/* Indices out of range leave no state: the run refuses them, as the host's kernel does. */
+static prony_status scatter_elements_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const prn_index_elements elements =
+        prn_index_elements_make(context, ((const scatter_params *)context->params)->axis);
+    if (!prn_index_is_known(context, &elements.extent, 1)) return PRONY_OK;
+    return scatter_opencl_prepare(context, out, find_elements, &elements, elements.count, 1, 1);
+}
+
+static prony_status scatter_elements_opencl_run(const prony_context *context)
+{
+    if (context->state) return prn_opencl_run(context);
+    const prn_index_elements elements =
+        prn_index_elements_make(context, ((const scatter_params *)context->params)->axis);
+    return prn_index_check_range(context, &elements.extent, 1);
+}
+#endif
+
+// clang-format off
 static const prn_kernel scatter_kernels[] = {
+    SCATTER_OPENCL_ROW(scatter_elements)
     {.name = "scatter_elements_reference", .backend = "reference", .run = scatter_run, .inplace = 1}, {0}};
+// clang-format on
 
 /* ---- ScatterND */
 
@@ -337,17 +415,31 @@ static prony_status scatter_nd_native(const prony_context *context)
     return PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status scatter_nd_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const prn_index_tuples tuples = prn_index_tuples_make(context, 0);
+    const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
+    if (!prn_index_is_known(context, tuples.dim, tuples.tuple)) return PRONY_OK;
+    return scatter_opencl_prepare(context, out, find_tuples, &tuples, tuples.count, tuples.block / width, width);
+}
+
+static prony_status scatter_nd_opencl_run(const prony_context *context)
+{
+    if (context->state) return prn_opencl_run(context);
+    const prn_index_tuples tuples = prn_index_tuples_make(context, 0);
+    return prn_index_check_range(context, tuples.dim, tuples.tuple);
+}
+#endif
+
+// clang-format off
 static const prn_kernel scatter_nd_kernels[] = {
-    {.name = "scatter_nd_native",
-     .backend = "native",
-     .prepare = scatter_nd_prepare,
-     .run = scatter_nd_native,
-     .release = prn_free,
-     .inplace = 1},
+    SCATTER_OPENCL_ROW(scatter_nd)
+    {.name = "scatter_nd_native", .backend = "native", .prepare = scatter_nd_prepare, .run = scatter_nd_native,
+     .release = prn_free, .inplace = 1},
     {.name = "scatter_nd_reference", .backend = "reference", .run = scatter_nd_run, .inplace = 1},
     {0}};
 
-// clang-format off
 const prn_op prn_ops_scatter[] = {
     {.name = "ScatterElements", .since_opset = 11, .inputs = {3, 3}, .non_weight_inputs = 2,
      .params = scatter_attributes, .params_bytes = sizeof(scatter_params), .check = scatter_check,

@@ -26,6 +26,37 @@ prony_status prn_opencl_blocks_prepare(const prony_context *context, prn_prepare
     return prn_opencl_end(&b, out);
 }
 
+bool prn_opencl_scatter_supported(const prony_context *context)
+{
+    return (context->constant_inputs >> 1 & 1) && prn_opencl_takes_inputs(context, 5);
+}
+
+prony_status prn_opencl_scatter_prepare(const prony_context *context, prn_prepared *out, const int32_t *table,
+                                        int64_t count, int64_t block)
+{
+    const int64_t all = prony_shape_numel(&context->outputs[0]->shape), total = count * block;
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 2);
+    prn_opencl_define(&defines, "#define UNARY x\n");
+    prn_opencl_launch(&b, &prn_opencl_map, &defines, "map");
+    prn_opencl_input(&b, 0, 0);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_int(&b, all);
+    prn_opencl_float(&b, 0.0f);
+    prn_opencl_float(&b, 0.0f);
+    prn_opencl_work(&b, (size_t)all, 1, 1, GROUP, 1, 1);
+    defines = (opencl_defines){0};
+    prn_opencl_define(&defines, "#define SCATTER uint\n");
+    prn_opencl_launch(&b, &prn_opencl_index, &defines, "scatter");
+    prn_opencl_input(&b, 2, 0);
+    prn_opencl_table(&b, table, (size_t)count * sizeof *table);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_int(&b, total);
+    prn_opencl_int(&b, block);
+    prn_opencl_work(&b, (size_t)total, 1, 1, GROUP, 1, 1);
+    return prn_opencl_end(&b, out);
+}
+
 /* As index.cl has it. */
 typedef struct resized {
     cl_int rank, count;

@@ -13,6 +13,13 @@ typedef struct prn_opencl_blocks {
 prony_status prn_opencl_blocks_prepare(const prony_context *context, prn_prepared *out,
                                        const prn_opencl_blocks *blocks);
 
+/* Inputs 0 and 2 are the device's, input 1 is a constant on the host. */
+bool prn_opencl_scatter_supported(const prony_context *context);
+/* Output 0 = input 0, and block i of `block` elements of input 2 from element table[i] on. Blocks are `count`, and meet whole or
+ * not at all; a table's entry below 0 leaves out its block. */
+prony_status prn_opencl_scatter_prepare(const prony_context *context, prn_prepared *out, const int32_t *table,
+                                        int64_t count, int64_t block);
+
 /* Interpolation along the axes of float32 input 0. Position p of an axis whose `first` is not below 0 is the weighted sum
  * of `taps` elements: entries (first + p) * taps and up of both tables. At most PRN_OPENCL_RESIZED axes have one. */
 enum { PRN_OPENCL_RESIZED = 3 };

@@ -45,6 +45,18 @@ __kernel void gather(__global const GATHER *in, ulong in_at, __global const int 
 }
 #endif
 
+#ifdef SCATTER
+/* Block `row` of the updates, of `block` elements, goes to element table[row]; below 0: a later one goes there. */
+__kernel void scatter(__global const SCATTER *in, ulong in_at, __global const int *table, ulong table_at,
+                      __global SCATTER *out, ulong out_at, int total, int block)
+{
+    const int i = (int)get_global_id(0);
+    if (i >= total) return;
+    const int to = AT(const int, table)[i / block];
+    if (to >= 0) AT(SCATTER, out)[to + i % block] = AT(const SCATTER, in)[i];
+}
+#endif
+
 #ifdef TAPS
 /* `first` is an axis's first position in the tables, of TAPS entries each; below 0: the axis stays. */
 typedef struct resized {

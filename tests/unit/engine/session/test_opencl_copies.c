@@ -455,6 +455,20 @@ static void test_gathers(void **state)
     CHECK(cases);
 }
 
+static void test_scatters(void **state)
+{
+    static const node_case cases[] = {
+        {"ScatterND", 13, "", ON_DEVICE, 0, "f:7,3 I:3,1=4,0,-1 f:3,3", 1},
+        {"ScatterND", 13, "", ON_DEVICE, 0, "f:3,4,5 I:4,2=0,1,2,3,0,1,-1,0 f:4,5", 1}, /* two meet */
+        {"ScatterND", 13, "", ON_DEVICE, 0, "f:5,2 I:2,2,2=0,1,4,0,4,-2,3,1 f:2,2", 1},
+        {"ScatterND", 16, "reduction='add'", ON_HOST, 0, "f:7,3 I:2,1=4,0 f:2,3", 1},
+        {"ScatterElements", 13, "axis=1", ON_DEVICE, 0, "f:3,5 I:3,2=0,4,-1,4,2,2 f:3,2", 1},
+        {"ScatterElements", 13, "axis=0", ON_DEVICE, 0, "f:3,2,2 J:2,2,1=2,0,2,-1 f:2,2,1", 1},
+        {"ScatterElements", 13, "", ON_HOST, 0, "f:9 I:2=2,3 f:2", 1},
+    };
+    CHECK(cases);
+}
+
 static void test_sizes(void **state)
 {
     static const node_case cases[] = {
@@ -479,6 +493,56 @@ static void test_sizes(void **state)
 }
 // clang-format on
 
+/* Values stay on the device from the first operator to the last: only the model's input and output are copied. */
+static model_builder *chain(void)
+{
+    static const int64_t starts[] = {4, 0}, ends[] = {-6, 3}, axes[] = {1, 2}, strides[] = {-2, 1};
+    static const int64_t pads[] = {0, 0, 1, 0, 2, 0}, sizes[] = {2, 7, 9};
+    static const float half = 0.5f;
+    model_builder *m = mb_begin(16);
+    mb_input(m, "x", PRONY_FLOAT32, "2,3,5");
+    mb_initializer(m, "starts", PRONY_INT64, "2", starts);
+    mb_initializer(m, "ends", PRONY_INT64, "2", ends);
+    mb_initializer(m, "axes", PRONY_INT64, "2", axes);
+    mb_initializer(m, "strides", PRONY_INT64, "2", strides);
+    mb_initializer(m, "pads", PRONY_INT64, "6", pads);
+    mb_initializer(m, "sizes", PRONY_INT64, "3", sizes);
+    mb_initializer(m, "half", PRONY_FLOAT32, "", &half);
+    mb_node(m, "Relu", "x", "a", "");
+    mb_node(m, "Transpose", "a", "b", "perm=[0,2,1]");
+    mb_node(m, "Slice", "b starts ends axes strides", "c", "");
+    mb_node(m, "Concat", "c c", "d", "axis=2");
+    mb_node(m, "Pad", "d pads", "e", "mode='reflect'");
+    mb_node(m, "Greater", "e half", "f", "");
+    mb_node(m, "Where", "f e half", "g", "");
+    mb_node(m, "Resize", "g ? ? sizes", "y", "mode='linear'");
+    mb_output(m, "y", PRONY_FLOAT32, NULL);
+    return m;
+}
+
+static void test_chain(void **state)
+{
+    const node_case c = {"chain", 16, "", ON_DEVICE, 1e-6, "", 1};
+    float x[2 * 3 * 5];
+    char steps[256] = "";
+    model_run host = {0}, device = {.options.device = "opencl"};
+    (void)state;
+    if (!device_is_here()) skip();
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)element_of(PRONY_FLOAT32, i, true);
+    mr_open(&host, chain());
+    mr_open(&device, chain());
+    mr_set(&host, "x", PRONY_FLOAT32, "2,3,5", x);
+    mr_set(&device, "x", PRONY_FLOAT32, "2,3,5", x);
+    compare(&c, mr_run(&host, 0), mr_run(&device, 0));
+    const prn_plan *plan = device.session->current->plan;
+    for (size_t s = 0; s < plan->step_count; s++)
+        snprintf(steps + strlen(steps), sizeof steps - strlen(steps), "%s%s", s ? " " : "",
+                 plan->steps[s]->node->info.op_type);
+    assert_string_equal(steps, "Copy Relu Transpose Slice Concat Pad Greater Where Resize Copy");
+    mr_close(&host);
+    mr_close(&device);
+}
+
 /* Indices out of range are refused in the run, with the host's message. */
 static void test_indices_out_of_range(void **state)
 {
@@ -486,6 +550,8 @@ static void test_indices_out_of_range(void **state)
         {"Gather", 13, "axis=1", ON_HOST, 0, "F:2,5,3 I:3=4,5,0", 1},
         {"Gather", 13, "axis=1", ON_DEVICE, 0, "F:2,5,3 I:2,2=4,0,-6,1", 1},
         {"GatherElements", 13, "axis=0", ON_DEVICE, 0, "F:3,2 I:1,2=2,3", 1},
+        {"ScatterND", 13, "", ON_DEVICE, 0, "f:7,3 I:2,1=4,7 f:2,3", 1},
+        {"ScatterElements", 13, "axis=1", ON_DEVICE, 0, "f:3,5 I:1,2=-6,4 f:1,2", 1},
     };
     (void)state;
     if (!device_is_here()) skip();
@@ -505,6 +571,49 @@ static void test_indices_out_of_range(void **state)
     }
 }
 
+/* Every allocation of steps with tables fails once. */
+static void test_faults(void **state)
+{
+    static const node_case cases[] = {
+        {"Gather", 13, "axis=1", ON_DEVICE, 0, "F:2,5,3 I:2,2=4,0,-1,2", 1},
+        {"Resize", 13, "mode='linear'", ON_DEVICE, 1e-6, "f:1,2,3,5 ? F:4=1,1,2,2", 1},
+        {"ScatterND", 13, "", ON_DEVICE, 0, "f:7,3 I:3,1=4,0,-1 f:3,3", 1},
+        {"Concat", 13, "axis=1", ON_DEVICE, 0, "F:2,3 F:2,1", 1},
+    };
+    (void)state;
+    if (!device_is_here()) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        SCENARIO_NAMED(i, cases[i].op);
+        opened device;
+        open_case(&device, &cases[i], "opencl");
+        mr_survives_faults(&device.run);
+        close_case(&device);
+    }
+}
+
+/* Held from the first test to the last, so that its counts are of all sessions. */
+static prn_device *held;
+
+static int hold_device(void **state)
+{
+    prony_error error = {0};
+    (void)state;
+    return device_is_here() && prn_device_open(&held, "opencl", "test", &error) != PRONY_OK;
+}
+
+/* Sessions gave back all buffers and kernels, the tables of indices among them. */
+static void test_nothing_is_left(void **state)
+{
+    (void)state;
+    if (!held) skip();
+    const prn_device_use use = prn_device_usage(held);
+    assert_int_equal(use.buffers, 0);
+    assert_int_equal(use.kernels, 0);
+    assert_int_equal(use.bytes, 0);
+    assert_int_equal(use.constant_bytes, 0);
+    prn_device_release(held);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -512,7 +621,9 @@ int main(void)
         cmocka_unit_test(test_windows),      cmocka_unit_test(test_paddings),
         cmocka_unit_test(test_functions),    cmocka_unit_test(test_arithmetic),
         cmocka_unit_test(test_choices),      cmocka_unit_test(test_gathers),
-        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_indices_out_of_range),
+        cmocka_unit_test(test_scatters),     cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_chain),        cmocka_unit_test(test_indices_out_of_range),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_nothing_is_left),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, hold_device, NULL);
 }
