@@ -124,7 +124,7 @@ static prony_status norm_run_rows(const prony_context *context,
 {
     row_norm norm = norm_rows_of(context);
     norm.context = context;
-    if (norm.length == 0) return PRONY_OK;
+    if (norm.length == 0) rows = norm_reference_rows; /* mean and deviation of no elements: NaN */
     prn_parallel_items(context->threads, norm.rows, 2 * (int64_t)prn_value_bytes(norm.x), rows, &norm);
     return PRONY_OK;
 }

@@ -4,8 +4,8 @@
 #ifdef PRN_HAVE_OPENCL
 #include "ops/vendor/opencl/opencl_launch.h"
 
-/* GROUP: work items of a group. FARTHEST: positions of three such extents add up in an int. */
-enum { GROUP = 64, FARTHEST = 1 << 29 };
+/* GROUP: work items of a group. FARTHEST: several such extents add up in an int. */
+enum { GROUP = 64, FARTHEST = 1 << 28 };
 
 /* As window.cl has it. */
 typedef struct window {
