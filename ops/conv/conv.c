@@ -99,6 +99,11 @@ static prony_status conv_op_run_reference(const prony_context *context)
 }
 
 #ifdef PRN_HAVE_OPENCL
+static bool conv_op_opencl_supported(const prony_context *context)
+{
+    return prn_opencl_conv_supported(context, prn_conv_read);
+}
+
 static prony_status conv_op_opencl_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
@@ -132,7 +137,7 @@ PRN_WIDENED(conv_op_half, &widened)
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    PRN_OPENCL_ROW("conv_f32_opencl", PRN_TYPE_F32, prn_opencl_conv_supported, conv_op_opencl_prepare, .post_ops = true)
+    PRN_OPENCL_ROW("conv_f32_opencl", PRN_TYPE_F32, conv_op_opencl_supported, conv_op_opencl_prepare, .post_ops = true)
     {.name = "conv_fast_amx", .precisions = PRN_PRECISION(FAST), CONV_SPLIT},
     {.name = "conv_bf16_dot", .precisions = PRN_PRECISION(BF16), CONV_SPLIT},
     {.name = "conv_f32_amx", .precisions = PRN_PRECISION(FP32), CONV_SPLIT},

@@ -338,6 +338,11 @@ static const prn_kernel widened = {.supported = conv_transpose_native_supported,
 PRN_WIDENED(conv_transpose_half, &widened)
 
 #ifdef PRN_HAVE_OPENCL
+static bool conv_transpose_opencl_supported(const prony_context *context)
+{
+    return prn_opencl_conv_supported(context, prn_conv_transpose_read);
+}
+
 static prony_status conv_transpose_opencl_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_conv conv;
@@ -348,7 +353,7 @@ static prony_status conv_transpose_opencl_prepare(const prony_context *context, 
 
 // clang-format off
 static const prn_kernel kernels[] = {
-    PRN_OPENCL_ROW("convtranspose_f32_opencl", PRN_TYPE_F32, prn_opencl_conv_supported, conv_transpose_opencl_prepare, .post_ops = true)
+    PRN_OPENCL_ROW("convtranspose_f32_opencl", PRN_TYPE_F32, conv_transpose_opencl_supported, conv_transpose_opencl_prepare, .post_ops = true)
     {.name = "convtranspose_f32_direct", .backend = "native", .types = PRN_TYPE_F32, .precisions = ~PRN_PRECISION(FP32_STRICT),
      .supported = prn_conv_transpose_direct_supported, .profitable = prn_conv_transpose_direct_profitable, .layouts = prn_conv_blocked_layouts,
      .facts = prn_conv_transpose_direct_facts, .prepare = prn_conv_transpose_direct_prepare, .run = prn_conv_direct_run,

@@ -75,9 +75,21 @@ prony_status prn_opencl_gemm_prepare(const prony_context *context, const prn_mat
 
 /* ---- convolution ---- */
 
-bool prn_opencl_conv_supported(const prony_context *context)
+bool prn_opencl_window_fits(const prn_window *window)
 {
-    return prn_opencl_takes(context, true);
+    enum { FARTHEST = 1 << 28 }; /* several such extents add up in an int */
+    for (int a = 0; a < PRN_WINDOW_AXES; a++)
+        if (window->in[a] > FARTHEST || window->stride[a] > FARTHEST || prn_window_reach(window, a) > FARTHEST ||
+            window->dilation[a] > FARTHEST || window->pad_begin[a] > FARTHEST || window->pad_end[a] > FARTHEST)
+            return false;
+    return true;
+}
+
+bool prn_opencl_conv_supported(const prony_context *context,
+                               prony_status (*read)(const prony_context *context, prn_conv *conv))
+{
+    prn_conv conv;
+    return prn_opencl_takes(context, true) && read(context, &conv) == PRONY_OK && prn_opencl_window_fits(&conv.window);
 }
 
 static void copy_window(const prn_window *window, product *p)

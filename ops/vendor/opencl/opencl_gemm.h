@@ -9,7 +9,11 @@
 bool prn_opencl_gemm_supported(const prony_context *context);
 prony_status prn_opencl_gemm_prepare(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out);
 
-bool prn_opencl_conv_supported(const prony_context *context);
+/* true: sums of the window's extents fit an int. */
+bool prn_opencl_window_fits(const prn_window *window);
+/* Of the problem that `read` reads: prn_conv_read or prn_conv_transpose_read. */
+bool prn_opencl_conv_supported(const prony_context *context,
+                               prony_status (*read)(const prony_context *context, prn_conv *conv));
 /* Conv, of a problem that was read; depthwise windows have a kernel of their own. */
 prony_status prn_opencl_conv_prepare(const prony_context *context, const prn_conv *conv, prn_prepared *out);
 /* ConvTranspose: each output gathers the inputs that reach it. */

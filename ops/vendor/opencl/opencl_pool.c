@@ -2,10 +2,10 @@
 #include "ops/vendor/opencl/opencl_pool.h"
 
 #ifdef PRN_HAVE_OPENCL
+#include "ops/vendor/opencl/opencl_gemm.h"
 #include "ops/vendor/opencl/opencl_launch.h"
 
-/* GROUP: work items of a group. FARTHEST: several such extents add up in an int. */
-enum { GROUP = 64, FARTHEST = 1 << 28 };
+enum { GROUP = 64 }; /* work items */
 
 /* As window.cl has it. */
 typedef struct window {
@@ -14,11 +14,7 @@ typedef struct window {
 
 bool prn_opencl_pool_supported(const prony_context *context, const prn_window *from)
 {
-    for (int a = 0; a < PRN_WINDOW_AXES; a++)
-        if (from->in[a] > FARTHEST || from->stride[a] > FARTHEST || prn_window_reach(from, a) > FARTHEST ||
-            from->dilation[a] > FARTHEST || from->pad_begin[a] > FARTHEST || from->pad_end[a] > FARTHEST)
-            return false;
-    return prn_opencl_takes(context, true);
+    return prn_opencl_window_fits(from) && prn_opencl_takes(context, true);
 }
 
 prony_status prn_opencl_pool_prepare(const prony_context *context, const prn_window *from, bool average, bool padding,
