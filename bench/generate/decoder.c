@@ -52,9 +52,13 @@ static int decoder_fill_inputs(const options *o, const prony_model *model, int64
 /* Cuts --roles in a copy, which *text owns. */
 static int decoder_take_roles(const options *o, prony_generator_options *g, char **text)
 {
-    static const char *const names[] = {"ids", "mask", "positions", "logits"};
-    const char **fields[] = {&g->input_ids, &g->attention_mask, &g->position_ids, &g->logits};
+    static const char *const names[] = {"ids",  "mask",   "positions",   "types", "lengths",  "total",
+                                        "keys", "starts", "past_length", "rows",  "use_cache"};
+    enum { NAMES = sizeof names / sizeof *names };
     if (!o->generate.roles) return EXIT_DONE;
+    prony_input_role *roles = calloc(strlen(o->generate.roles) + 1, sizeof *roles); /* commas are fewer */
+    if (!roles) return fail(o, "out of memory");
+    g->roles = roles;
     *text = strdup(o->generate.roles);
     if (!*text) return fail(o, "out of memory");
     for (char *item = *text, *next; item; item = next) {
@@ -62,10 +66,17 @@ static int decoder_take_roles(const options *o, prony_generator_options *g, char
         if (next) *next++ = '\0';
         const char *value = cut_name(item);
         size_t k = 0;
-        while (k < 4 && strcmp(names[k], item) != 0) k++;
-        if (!value || k == 4)
-            return usage(o, "--roles needs ids=NAME,mask=NAME,positions=NAME,logits=NAME, got '%s'", o->generate.roles);
-        *fields[k] = value;
+        while (k < NAMES && strcmp(names[k], item) != 0) k++;
+        const bool logits = strcmp(item, "logits") == 0;
+        if (!value || (k == NAMES && !logits))
+            return usage(o,
+                         "--roles needs ids=NAME,mask=NAME,positions=NAME,logits=NAME (or types, lengths, total, keys, "
+                         "starts, past_length, rows, use_cache), got '%s'",
+                         o->generate.roles);
+        if (logits)
+            g->logits = value;
+        else
+            roles[g->role_count++] = (prony_input_role){names[k], value};
     }
     return EXIT_DONE;
 }
@@ -92,6 +103,7 @@ static void decoder_free_names(prony_generator_options *g, char *roles)
 {
     for (size_t k = 0; k < g->cache_count; k++) free((char *)(uintptr_t)g->caches[k].past);
     free((void *)(uintptr_t)g->caches);
+    free((void *)(uintptr_t)g->roles);
     free(roles);
 }
 
