@@ -26,8 +26,9 @@ static int decoder_fill_input(const options *o, decoder *d, const char *name, in
     if (input.shape.rank > 0 && input.shape.dim[0] < 0) input.shape.dim[0] = batch;
     for (int k = 0; k < input.shape.rank; k++)
         if (input.shape.dim[k] < 0)
-            return fail(o, "input '%s': dimension %s is free: set it by --dim, or give the input by -i", name,
-                        input.dim_names[k] ? input.dim_names[k] : "of the input");
+            return fail(
+                o, "input '%s': dimension %s is free: set it by --dim, or give the input by -i, or its role by --roles",
+                name, input.dim_names[k] ? input.dim_names[k] : "of the input");
     const bool floats = input.dtype == PRONY_FLOAT32 || input.dtype == PRONY_FLOAT16 || input.dtype == PRONY_FLOAT64 ||
                         input.dtype == PRONY_BFLOAT16;
     status = prony_value_parse(&value, floats ? "uniform:-0.5:0.5" : "ones", input.dtype, &input.shape, o->model.seed,

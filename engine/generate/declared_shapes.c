@@ -91,3 +91,22 @@ prony_status prn_generator_check_rows(const prony_generator *generator, const pr
                     "free length, or the same for both",
                     g->file, past->name, (long long)rows, g->graph->outputs[cache->output].name);
 }
+
+/* "batch_size x num_heads" holds heads beside sequences: the caller says how many. */
+prony_status prn_generator_check_batch(const prony_generator *generator, const prn_generator_cache *cache, int64_t *dim,
+                                       prony_error *error)
+{
+    const prony_generator *g = generator;
+    const prony_value_info *past = &g->graph->inputs[cache->input], *ids = &g->graph->inputs[g->role_of[PRN_ROLE_IDS]];
+    const char *own = past->dim_names[cache->batch_axis], *batch = ids->shape.rank == 2 ? ids->dim_names[0] : NULL;
+    const bool joined = own && batch && *batch && strcmp(own, batch) != 0 && strstr(own, batch);
+    if (joined && *dim < 0)
+        return prn_fail(error, PRONY_NEEDS_DIMENSION,
+                        "%s: cache input '%s': dimension %d is more than the batch: set it by --dim '%s=N', such as "
+                        "%lld times the heads",
+                        g->file, past->name, cache->batch_axis, own, (long long)g->batch);
+    if (*dim < 0) *dim = g->batch;
+    if (*dim == g->batch || (joined && *dim % g->batch == 0)) return PRONY_OK;
+    return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: cache input '%s' is for %lld sequences; wanted %lld", g->file,
+                    past->name, (long long)*dim, (long long)g->batch);
+}

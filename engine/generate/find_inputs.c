@@ -106,10 +106,11 @@ static bool find_inputs_has_word(const char *name, const char *word)
     for (size_t at = 0; at + length <= all; at++) {
         size_t k = 0;
         while (k < length && tolower((unsigned char)name[at + k]) == word[k]) k++;
-        /* "pos" and "offset" are whole words: "post_norm" is no position */
-        const bool begins = at == 0 || !isalpha((unsigned char)name[at - 1]),
-                   ends = !isalpha((unsigned char)name[at + length]);
-        if (k == length && (length > 3 || (begins && ends))) return true;
+        /* "pos" must be a whole word: "post_norm" is no position */
+        const bool begins = at == 0 || !isalpha((unsigned char)name[at - 1]);
+        if (k < length) continue;
+        if (length > 3 || (begins && (strcmp(word, "pos") != 0 || !isalpha((unsigned char)name[at + length]))))
+            return true;
     }
     return false;
 }
@@ -123,15 +124,24 @@ static bool find_inputs_is_foreign(const char *name)
     return false;
 }
 
-/* The only free input with the words; SIZE_MAX: none, or several. */
+/* true: a name with the role's word has another meaning: a mask of heads, one that is 1 at pads, a number of tokens. */
+static bool find_inputs_is_other(const char *name, prn_role role)
+{
+    if (role == PRN_ROLE_MASK) return find_inputs_has_word(name, "head") || find_inputs_has_word(name, "pad");
+    return role == PRN_ROLE_IDS && (find_inputs_has_word(name, "num") || find_inputs_has_word(name, "len"));
+}
+
+/* The only input with the words, for a role that no other input has; SIZE_MAX: none, or several. */
 static size_t find_inputs_by_words(const prony_generator *g, const struct role_words *wanted)
 {
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < g->graph->input_count; i++) {
         const prony_value_info *input = &g->graph->inputs[i];
         if (g->roles[i] != PRN_ROLE_OTHER || !find_inputs_suits(input, wanted->role)) continue;
+        if (g->role_of[find_inputs_positions(g, input, wanted->role)] != SIZE_MAX) continue;
         if (wanted->role != PRN_ROLE_USE_CACHE && input->shape.rank > (wanted->role == PRN_ROLE_MASK ? 4 : 2)) continue;
-        if (find_inputs_is_foreign(input->name) || !find_inputs_has_word(input->name, wanted->words[0]) ||
+        if (find_inputs_is_foreign(input->name) || find_inputs_is_other(input->name, wanted->role) ||
+            !find_inputs_has_word(input->name, wanted->words[0]) ||
             (wanted->words[1] && !find_inputs_has_word(input->name, wanted->words[1])))
             continue;
         if (found != SIZE_MAX) return SIZE_MAX;
@@ -263,9 +273,8 @@ prony_status prn_find_inputs(const find_roles *f, prony_error *error)
         find_inputs_take(g, index, known->role);
     }
     for (size_t k = 0; k < sizeof role_words / sizeof *role_words; k++) {
-        const prn_role role = role_words[k].role;
-        const size_t found = g->role_of[role] == SIZE_MAX ? find_inputs_by_words(g, &role_words[k]) : SIZE_MAX;
-        if (found != SIZE_MAX) find_inputs_take(g, found, role);
+        const size_t found = find_inputs_by_words(g, &role_words[k]);
+        if (found != SIZE_MAX) find_inputs_take(g, found, role_words[k].role);
     }
     if (g->role_of[PRN_ROLE_IDS] != SIZE_MAX) return PRONY_OK;
     if (!find_inputs_gathers(f, &count, several)) return prn_no_memory(error);

@@ -94,6 +94,8 @@ static prony_status generator_shape_cache(const prony_generator *g, prn_generato
     char text[PRN_SHAPE_TEXT_BYTES];
     const int batch_axis = cache->batch_axis;
     const bool state = cache->form == PRN_CACHE_STATE;
+    prony_value_info set;
+    PRN_TRY(prony_session_input(g->session, past->name, &set, error)); /* with the session's dims */
     const bool numbers = prn_dtype_is_float(value->dtype) || prn_dtype_is_integer(value->dtype);
     if (value->shape.rank < (state ? 2 : 3) || cache->axis < 0 || cache->axis >= value->shape.rank || !numbers ||
         (cache->axis == batch_axis && !state))
@@ -101,15 +103,15 @@ static prony_status generator_shape_cache(const prony_generator *g, prn_generato
                         g->file, past->name, prn_value_text(value, text));
     for (int d = 0; d < value->shape.rank; d++) {
         int64_t *dim = &value->shape.dim[d];
-        if (d == batch_axis && *dim < 0) *dim = g->batch;
-        if (d == batch_axis && *dim != g->batch)
-            return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: cache input '%s' is for %lld sequences; wanted %lld",
-                            g->file, past->name, (long long)*dim, (long long)g->batch);
+        if (*dim < 0 && set.shape.rank == value->shape.rank) *dim = set.shape.dim[d];
+        if (d == batch_axis) PRN_TRY(prn_generator_check_batch(g, cache, dim, error));
         if (d == cache->axis && !state) *dim = 1;
         if (*dim < 0)
-            return prn_fail(error, PRONY_NEEDS_DIMENSION,
-                            "%s: cache input '%s': dimension %d is free; only the batch and the length may be", g->file,
-                            past->name, d);
+            return prn_fail(
+                error, PRONY_NEEDS_DIMENSION,
+                "%s: cache input '%s': dimension %d ('%s') is free; only the batch and the length may be: set it by "
+                "--dim NAME=N",
+                g->file, past->name, d, past->dim_names[d] ? past->dim_names[d] : "?");
     }
     return PRONY_OK;
 }

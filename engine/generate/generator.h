@@ -136,6 +136,9 @@ PRN_MUST_USE prony_status prn_generator_check_inputs(prony_generator *generator,
 /* Refuses a cache of a fixed length that is not the generator's. */
 PRN_MUST_USE prony_status prn_generator_check_rows(const prony_generator *generator, const prn_generator_cache *cache,
                                                    prony_error *error);
+/* Fixes the dimension of sequences of a cache, and refuses another batch. */
+PRN_MUST_USE prony_status prn_generator_check_batch(const prony_generator *generator, const prn_generator_cache *cache,
+                                                    int64_t *dim, prony_error *error);
 /* The tokens of a sequence that the declared shapes of ids and mask allow; 0: any number. */
 int64_t prn_generator_fixed_length(const prony_generator *generator);
 
