@@ -118,7 +118,8 @@ typedef struct prony_generator_feed {
     size_t output;     /* of a cache: the output that is fed back */
     prony_shape shape; /* of a cache: with the batch; -1 along its rows */
     bool shared;       /* of a cache: it always has max_length rows */
-    bool rewritten;    /* of a cache: it keeps its declared size, and each run makes it anew (a state, or rows by position) */
+    bool
+        rewritten; /* of a cache: it keeps its declared size, and each run makes it anew (a state, or rows by position) */
 } prony_generator_feed;
 /* false: the model has no input `index`. */
 PRONY_API bool prony_generator_input(const prony_generator *generator, size_t index, prony_generator_feed *out);

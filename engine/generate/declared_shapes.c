@@ -107,6 +107,7 @@ prony_status prn_generator_check_batch(const prony_generator *generator, const p
                         g->file, past->name, cache->batch_axis, own, (long long)g->batch);
     if (*dim < 0) *dim = g->batch;
     if (*dim == g->batch || (joined && *dim % g->batch == 0)) return PRONY_OK;
+    if (g->batch == 1 && cache->form != PRN_CACHE_ROWS) return PRONY_OK; /* [layers, 1, size], or no batch at all */
     return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: cache input '%s' is for %lld sequences; wanted %lld", g->file,
                     past->name, (long long)*dim, (long long)g->batch);
 }

@@ -27,6 +27,9 @@ const char *prn_find_batch_name(const prony_generator *generator);
 /* Finds the caches, and which dimensions are their sequences and rows. */
 PRN_MUST_USE prony_status prn_find_caches(find_roles *f, prony_error *error);
 
+/* true: the model is told where new rows belong. */
+bool prn_find_has_positions(const prony_generator *g);
+
 /* ---- find_updates.c */
 
 /* What the graph makes of an input that is fed back. */

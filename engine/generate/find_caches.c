@@ -38,7 +38,8 @@ static bool caches_is_named(const prony_value_info *value, int axis, const char 
 }
 
 /* The axis of sequences: that with the name of the ids' batch; else one whose name has it ("batch_size x num_heads"); else
- * by rank: [2, batch, ...] and [layers, 2, batch, ...] of packed keys and values, or the first axis. */
+ * by rank: [2, batch, ...] and [layers, 2, batch, ...] of packed keys and values, or the first axis. If that one has another
+ * fixed extent, [layers, batch, ...], it is the first free axis. */
 static int caches_batch_axis(const prony_generator *g, const prony_value_info *past)
 {
     const char *batch = prn_find_batch_name(g);
@@ -47,8 +48,24 @@ static int caches_batch_axis(const prony_generator *g, const prony_value_info *p
         if (caches_is_named(past, d, batch)) return d;
     for (int d = 0; d < rank && batch; d++)
         if (past->shape.dim[d] < 0 && past->dim_names[d] && strstr(past->dim_names[d], batch)) return d;
-    if (rank == 6) return 2;
-    return rank == 5 && past->shape.dim[1] != 2;
+    const int by_rank = rank == 6 ? 2 : rank == 5 && past->shape.dim[1] != 2;
+    const prony_value_info *ids = &g->graph->inputs[g->role_of[PRN_ROLE_IDS]];
+    const bool other = past->shape.dim[by_rank] > 1 && ids->shape.dim[0] < 0;
+    for (int d = 0; d < rank && other; d++)
+        if (past->shape.dim[d] < 0) return d;
+    return by_rank;
+}
+
+/* Rows that join along the axis that was taken for the batch: the only other free axis is the batch, [length, batch, ...]. */
+static void caches_leave_axis(prn_generator_cache *cache)
+{
+    int found = -1, count = 0;
+    for (int d = 0; d < cache->value.shape.rank; d++) {
+        if (d == cache->axis || cache->value.shape.dim[d] >= 0) continue;
+        found = d;
+        count++;
+    }
+    if (count == 1) cache->batch_axis = found;
 }
 
 /* The axis along which a cache grows: the only free dimension that is not the batch; else the last but one. */
@@ -91,8 +108,7 @@ static bool caches_suit(const prony_value_info *past, const prony_value_info *pr
     return present->shape.rank == past->shape.rank;
 }
 
-/* true: the model is told where new rows belong. */
-static bool caches_have_positions(const prony_generator *g)
+bool prn_find_has_positions(const prony_generator *g)
 {
     return g->role_of[PRN_ROLE_ROWS] != SIZE_MAX || g->role_of[PRN_ROLE_PAST_LENGTH] != SIZE_MAX ||
            g->role_of[PRN_ROLE_STARTS] != SIZE_MAX || g->role_of[PRN_ROLE_POSITIONS] != SIZE_MAX;
@@ -106,7 +122,7 @@ static prn_cache_form caches_form(const find_roles *f, const prn_generator_cache
     if ((update && update->in_place) || cache->cross) return PRN_CACHE_ROWS;
     if (!caches_is_fixed(&graph->inputs[cache->input], &graph->outputs[cache->output], cache->batch_axis))
         return PRN_CACHE_ROWS;
-    return (update ? update->scattered : caches_have_positions(f->g)) ? PRN_CACHE_FIXED : PRN_CACHE_STATE;
+    return (update ? update->scattered : prn_find_has_positions(f->g)) ? PRN_CACHE_FIXED : PRN_CACHE_STATE;
 }
 
 /* ---- pairs */
@@ -184,6 +200,7 @@ static void caches_take_forms(find_roles *f, const find_updates *updates)
         const int axis =
             update && !update->moved && update->axis != INT_MIN ? update->axis + (update->axis < 0 ? rank : 0) : -1;
         if (axis >= 0 && axis < rank) cache->axis = axis;
+        if (cache->axis == cache->batch_axis && cache->form == PRN_CACHE_ROWS) caches_leave_axis(cache);
         if (cache->form != PRN_CACHE_FIXED || axis >= 0 || !length) continue;
         for (int d = rank - 1; d >= 0; d--)
             if (d != cache->batch_axis && cache->value.shape.dim[d] == length) cache->axis = d;

@@ -14,26 +14,27 @@ typedef struct role_name {
     const char *name;
 } role_name;
 
-static const role_name role_names[] = {{PRN_ROLE_IDS, "input_ids"},
-                                       {PRN_ROLE_IDS, "decoder_input_ids"},
-                                       {PRN_ROLE_IDS, "ids"},
-                                       {PRN_ROLE_IDS, "tokens"},
-                                       {PRN_ROLE_IDS, "token_ids"},
-                                       {PRN_ROLE_IDS, "input"},
-                                       {PRN_ROLE_MASK, "attention_mask"},
-                                       {PRN_ROLE_MASK, "decoder_attention_mask"},
-                                       {PRN_ROLE_MASK, "attn_mask"},
-                                       {PRN_ROLE_POSITIONS, "position_ids"},
-                                       {PRN_ROLE_POSITIONS, "decoder_position_ids"},
-                                       {PRN_ROLE_TYPES, "token_type_ids"},
-                                       {PRN_ROLE_LENGTHS, "seqlens_k"},
-                                       {PRN_ROLE_KEYS, "nonpad_kv_seqlen"},
-                                       {PRN_ROLE_STARTS, "write_indices"},
-                                       {PRN_ROLE_TOTAL, "total_sequence_length"},
-                                       {PRN_ROLE_PAST_LENGTH, "past_sequence_length"},
-                                       {PRN_ROLE_PAST_LENGTH, "past_seq_len"},
-                                       {PRN_ROLE_ROWS, "cache_position"},
-                                       {PRN_ROLE_USE_CACHE, "use_cache_branch"}};
+static const role_name role_names[] = {
+    {PRN_ROLE_IDS, "decoder_input_ids"}, /* 'input_ids' beside it are the encoder's */
+    {PRN_ROLE_IDS, "input_ids"},
+    {PRN_ROLE_IDS, "ids"},
+    {PRN_ROLE_IDS, "tokens"},
+    {PRN_ROLE_IDS, "token_ids"},
+    {PRN_ROLE_IDS, "input"},
+    {PRN_ROLE_MASK, "decoder_attention_mask"},
+    {PRN_ROLE_MASK, "attention_mask"},
+    {PRN_ROLE_MASK, "attn_mask"},
+    {PRN_ROLE_POSITIONS, "position_ids"},
+    {PRN_ROLE_POSITIONS, "decoder_position_ids"},
+    {PRN_ROLE_TYPES, "token_type_ids"},
+    {PRN_ROLE_LENGTHS, "seqlens_k"},
+    {PRN_ROLE_KEYS, "nonpad_kv_seqlen"},
+    {PRN_ROLE_STARTS, "write_indices"},
+    {PRN_ROLE_TOTAL, "total_sequence_length"},
+    {PRN_ROLE_PAST_LENGTH, "past_sequence_length"},
+    {PRN_ROLE_PAST_LENGTH, "past_seq_len"},
+    {PRN_ROLE_ROWS, "cache_position"},
+    {PRN_ROLE_USE_CACHE, "use_cache_branch"}};
 
 /* Words in names, in the order of trial; two words of one row must both be there. */
 static const struct role_words {
@@ -124,6 +125,14 @@ static bool find_inputs_is_foreign(const char *name)
     return false;
 }
 
+/* true: an input without "decoder" in its name, in a model of an encoder and a decoder with ids of their own. */
+static bool find_inputs_is_encoders(const find_roles *f, const char *name)
+{
+    uint32_t index;
+    return !find_inputs_has_word(name, "decoder") && prn_names_get(&f->inputs, "input_ids", &index) &&
+           prn_names_get(&f->inputs, "decoder_input_ids", &index);
+}
+
 /* true: a name with the role's word has another meaning: a mask of heads, one that is 1 at pads, a number of tokens. */
 static bool find_inputs_is_other(const char *name, prn_role role)
 {
@@ -132,16 +141,17 @@ static bool find_inputs_is_other(const char *name, prn_role role)
 }
 
 /* The only input with the words, for a role that no other input has; SIZE_MAX: none, or several. */
-static size_t find_inputs_by_words(const prony_generator *g, const struct role_words *wanted)
+static size_t find_inputs_by_words(const find_roles *f, const struct role_words *wanted)
 {
+    const prony_generator *g = f->g;
     size_t found = SIZE_MAX;
     for (size_t i = 0; i < g->graph->input_count; i++) {
         const prony_value_info *input = &g->graph->inputs[i];
         if (g->roles[i] != PRN_ROLE_OTHER || !find_inputs_suits(input, wanted->role)) continue;
         if (g->role_of[find_inputs_positions(g, input, wanted->role)] != SIZE_MAX) continue;
         if (wanted->role != PRN_ROLE_USE_CACHE && input->shape.rank > (wanted->role == PRN_ROLE_MASK ? 4 : 2)) continue;
-        if (find_inputs_is_foreign(input->name) || find_inputs_is_other(input->name, wanted->role) ||
-            !find_inputs_has_word(input->name, wanted->words[0]) ||
+        if (find_inputs_is_encoders(f, input->name) || find_inputs_is_foreign(input->name) ||
+            find_inputs_is_other(input->name, wanted->role) || !find_inputs_has_word(input->name, wanted->words[0]) ||
             (wanted->words[1] && !find_inputs_has_word(input->name, wanted->words[1])))
             continue;
         if (found != SIZE_MAX) return SIZE_MAX;
@@ -270,10 +280,11 @@ prony_status prn_find_inputs(const find_roles *f, prony_error *error)
         if (g->role_of[known->role] != SIZE_MAX || !prn_names_get(&f->inputs, known->name, &index) || g->roles[index])
             continue;
         if (known->role == PRN_ROLE_IDS && !find_inputs_is_integer(&g->graph->inputs[index])) continue;
+        if (find_inputs_is_encoders(f, known->name)) continue;
         find_inputs_take(g, index, known->role);
     }
     for (size_t k = 0; k < sizeof role_words / sizeof *role_words; k++) {
-        const size_t found = find_inputs_by_words(g, &role_words[k]);
+        const size_t found = find_inputs_by_words(f, &role_words[k]);
         if (found != SIZE_MAX) find_inputs_take(g, found, role_words[k].role);
     }
     if (g->role_of[PRN_ROLE_IDS] != SIZE_MAX) return PRONY_OK;

@@ -73,7 +73,7 @@ static bool update_view(find_updates *u, const prn_model_node *node, const find_
     return ok;
 }
 
-static bool update_node(find_updates *u, const prn_model_node *node)
+static bool update_node(find_updates *u, const prn_model_node *node, bool has_positions)
 {
     static const char *const views[] = {"Identity",  "Cast",      "QuantizeLinear", "DequantizeLinear",
                                         "Slice",     "Gather",    "Split",          "Squeeze",
@@ -118,6 +118,7 @@ static bool update_node(find_updates *u, const prn_model_node *node)
         return update_put(u, node->outputs[0], item);
     }
     /* A recurrence: the state times a factor, and what is new. */
+    if (strcmp(node->op_type, "Where") == 0) item.scattered = has_positions; /* rows chosen by position */
     if (update_is_any(node, sums) && count == 1) return update_put(u, node->outputs[0], item);
     return true;
 }
@@ -129,7 +130,8 @@ prony_status prn_find_updates(find_updates *out, const find_roles *f, prony_erro
     for (size_t i = 0; i < graph->input_count && ok; i++)
         if (f->g->roles[i] == PRN_ROLE_OTHER && graph->inputs[i].shape.rank >= 2)
             ok = update_put(out, graph->inputs[i].name, (find_update){.input = (uint32_t)i, .axis = INT_MIN});
-    for (size_t n = 0; n < graph->node_count && ok; n++) ok = update_node(out, &graph->nodes[n]);
+    for (size_t n = 0; n < graph->node_count && ok; n++)
+        ok = update_node(out, &graph->nodes[n], prn_find_has_positions(f->g));
     return ok ? PRONY_OK : prn_no_memory(error);
 }
 

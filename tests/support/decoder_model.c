@@ -295,8 +295,8 @@ model_builder *decoder_model(const decoder_style *given)
         mb_input(m, style->total, PRONY_INT32, "");
     }
     for (int k = 0; k < 2 && style->past[k]; k++) {
-        mb_input(m, style->past[k], PRONY_FLOAT32, cache_dims(style->cache, false));
-        mb_output(m, style->present[k], PRONY_FLOAT32, cache_dims(style->cache, true));
+        mb_input(m, style->past[k], PRONY_FLOAT32, style->unnamed ? "?,?,2,4" : cache_dims(style->cache, false));
+        mb_output(m, style->present[k], PRONY_FLOAT32, style->unnamed ? "?,?,2,4" : cache_dims(style->cache, true));
     }
     constants(m);
     if (!strchr(style->ids_dims, ',')) { /* of one sequence */

@@ -29,6 +29,7 @@ typedef struct decoder_style {
     const char *ids_dims, *mask_dims; /* NULL: "batch,rows" and "batch,total"; ids may have rank 1 */
     const char *written; /* WRITTEN: the input that tells where rows belong, and its dimensions: one a row ("rows"), */
     const char *written_dims; /* or the first one ("1") */
+    bool unnamed;             /* ROWS_FIRST: free dimensions of the cache have no names */
     const char *first_output; /* an output of floats before the logits */
     prony_dtype
         wide_mask;    /* the mask is [batch, 1, rows, total] of this type, and hides later keys too; UNDEFINED: no */

@@ -85,6 +85,8 @@ static void test_rows_first(void **state)
     decoder_style style = decoder_optimum;
     style.cache = ROWS_FIRST;
     same_ids(&style, &decoder_optimum, NULL);
+    style.unnamed = true; /* the axis of the Concat is the length, so the other free one is the batch */
+    same_ids(&style, &decoder_optimum, NULL);
     prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT; /* each sequence has its own columns of the cache */
     options.batch = 2;
     int64_t ids[2 * NEW], wanted[2 * NEW];
@@ -270,6 +272,119 @@ static void test_states(void **state)
     generation_end(&g);
 }
 
+/* A state of two layers: state = state * decay + row of the table; logits = the sum of its layers. Without names of
+ * dimensions, the layers are not the batch. */
+static model_builder *decaying(const char *ids_dims, const char *state_dims, const char *logits_dims)
+{
+    float data[VOCABULARY * WIDTH];
+    uint32_t seed = 5;
+    for (size_t k = 0; k < VOCABULARY * WIDTH; k++)
+        data[k] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) / (float)(1 << 23) - 1;
+    model_builder *m = mb_begin(17);
+    mb_input(m, "token", PRONY_INT64, ids_dims);
+    mb_input(m, "state", PRONY_FLOAT32, state_dims);
+    mb_output(m, "logits", PRONY_FLOAT32, logits_dims);
+    mb_output(m, "state_out", PRONY_FLOAT32, state_dims);
+    mb_initializer(m, "table", PRONY_FLOAT32, "16,8", data);
+    mb_initializer(m, "head", PRONY_FLOAT32, "8,16", data);
+    mb_initializer(m, "decay", PRONY_FLOAT32, "2,1,1", (const float[]){0.5f, 0.9f});
+    mb_initializer(m, "decay_flat", PRONY_FLOAT32, "2,1", (const float[]){0.5f, 0.9f});
+    mb_initializer(m, "axis", PRONY_INT64, "1", (const int64_t[]){0});
+    mb_initializer(m, "row_axis", PRONY_INT64, "1", (const int64_t[]){1});
+    mb_node(m, "Gather", "table token", "tokens", "");
+    const bool flat = !strchr(ids_dims, ',');
+    if (!flat) mb_node(m, "Squeeze", "tokens row_axis", "x", "");
+    mb_node(m, "Mul", flat ? "state decay_flat" : "state decay", "kept", "");
+    mb_node(m, "Add", flat ? "kept tokens" : "kept x", "state_out", "");
+    mb_node(m, "ReduceSum", "state_out axis", "sum", "keepdims=0");
+    mb_node(m, "MatMul", "sum head", "logits", "");
+    return m;
+}
+
+static void test_states_of_layers(void **state)
+{
+    (void)state;
+    const char *const dims[][3] = {{"1", "2,8", "16"},
+                                   {"batch,1", "2,?,8", "batch,16"},
+                                   {"1,1", "2,1,8", "1,16"},
+                                   {"batch,1", "2,batch,8", "?,16"}};
+    int64_t ids[2][NEW];
+    const size_t five = 5;
+    for (size_t k = 0; k < 4; k++) {
+        generation g = {0};
+        generation_load(&g, decaying(dims[k][0], dims[k][1], dims[k][2]), 1);
+        if (prony_generator_create(&g.generator, g.session, NULL, &g.error) != PRONY_OK)
+            fail_msg("%s", g.error.message);
+        generation_prompt(&g, decoder_words, &five);
+        generation_next(&g, ids[k > 0], NEW, 1);
+        assert_memory_equal(ids[k > 0], ids[0], sizeof ids[0]);
+        generation_end(&g);
+    }
+    prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT; /* as many sequences as layers */
+    options.batch = 2;
+    int64_t both[2 * NEW];
+    const size_t lengths[] = {4, 4};
+    generation g = {0};
+    generation_load(&g, decaying("batch,1", "2,?,8", "batch,16"), 1);
+    assert_int_equal(prony_generator_create(&g.generator, g.session, &options, &g.error), PRONY_OK);
+    generation_prompt(&g, (const int64_t[]){3, 1, 4, 1, 3, 1, 4, 1}, lengths);
+    generation_next(&g, both, NEW, 2);
+    for (size_t n = 0; n < NEW; n++) assert_int_equal(both[2 * n], both[2 * n + 1]);
+    generation_end(&g);
+}
+
+/* Encoder and decoder in one graph: ids and mask of the encoder are the caller's. */
+static void test_ids_of_the_decoder(void **state)
+{
+    (void)state;
+    const float zeros[VOCABULARY * WIDTH] = {0};
+    generation g = {0};
+    prony_generator_feed feed;
+    model_builder *m = mb_begin(17);
+    mb_input(m, "input_ids", PRONY_INT64, "batch,sources");
+    mb_input(m, "attention_mask", PRONY_INT64, "batch,sources");
+    mb_input(m, "decoder_input_ids", PRONY_INT64, "batch,rows");
+    mb_output(m, "logits", PRONY_FLOAT32, "batch,rows,8");
+    mb_output(m, "encoded", PRONY_FLOAT32, "batch,sources,8");
+    mb_initializer(m, "table", PRONY_FLOAT32, "16,8", zeros);
+    mb_node(m, "Mul", "input_ids attention_mask", "seen", "");
+    mb_node(m, "Gather", "table seen", "encoded", "");
+    mb_node(m, "Gather", "table decoder_input_ids", "logits", "");
+    generation_load(&g, m, 1);
+    assert_int_equal(prony_generator_create(&g.generator, g.session, NULL, &g.error), PRONY_OK);
+    assert_string_equal(prony_generator_unfed_input(g.generator, 0), "input_ids");
+    assert_string_equal(prony_generator_unfed_input(g.generator, 1), "attention_mask");
+    assert_true(prony_generator_input(g.generator, 2, &feed));
+    assert_string_equal(feed.role, "ids");
+    generation_end(&g);
+}
+
+/* Inputs whose names have a role's word and another meaning are the caller's. */
+static void test_words_with_other_meanings(void **state)
+{
+    (void)state;
+    const float zeros[VOCABULARY * WIDTH] = {0};
+    const char *const others[] = {"head_mask", "padding_mask", "encoder_attention_mask", "num_tokens", "post_norm"};
+    generation g = {0};
+    model_builder *m = mb_begin(17);
+    for (size_t k = 0; k < 5; k++) mb_input(m, others[k], PRONY_INT64, "batch,1");
+    mb_input(m, "input_ids", PRONY_INT64, "batch,rows");
+    mb_output(m, "logits", PRONY_FLOAT32, "batch,rows,8");
+    mb_initializer(m, "table", PRONY_FLOAT32, "16,8", zeros);
+    for (size_t k = 0; k < 5; k++) {
+        char inputs[64], sum[2][8];
+        snprintf(sum[0], sizeof sum[0], "s%zu", k);
+        snprintf(sum[1], sizeof sum[1], "s%zu", k + 1);
+        snprintf(inputs, sizeof inputs, "%s %s", k ? sum[0] : "input_ids", others[k]);
+        mb_node(m, "Add", inputs, sum[1], "");
+    }
+    mb_node(m, "Gather", "table s5", "logits", "");
+    generation_load(&g, m, 1);
+    assert_int_equal(prony_generator_create(&g.generator, g.session, NULL, &g.error), PRONY_OK);
+    for (size_t k = 0; k < 5; k++) assert_string_equal(prony_generator_unfed_input(g.generator, k), others[k]);
+    generation_end(&g);
+}
+
 static void create_refused(model_builder *m, prony_status status, const char *text)
 {
     generation g = {0};
@@ -344,6 +459,9 @@ int main(void)
         cmocka_unit_test(test_fixed_ids),
         cmocka_unit_test(test_logits_behind_other_outputs),
         cmocka_unit_test(test_states),
+        cmocka_unit_test(test_states_of_layers),
+        cmocka_unit_test(test_ids_of_the_decoder),
+        cmocka_unit_test(test_words_with_other_meanings),
         cmocka_unit_test(test_ambiguous_models_are_refused),
         cmocka_unit_test(test_joined_batch_and_heads),
     };
