@@ -11,7 +11,7 @@ static int64_t declared_columns(const prony_generator *g)
     return ids->dim[ids->rank - 1] > 0 ? ids->dim[ids->rank - 1] : 0;
 }
 
-/* The last dimension of the mask where it is fixed; 0: it is free, or there is no mask. */
+/* The last dimension of the mask where it is fixed; 0: it is free, or the mask is missing. */
 static int64_t declared_mask(const prony_generator *g)
 {
     const size_t index = g->role_of[PRN_ROLE_MASK];

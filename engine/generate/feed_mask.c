@@ -75,15 +75,17 @@ prony_status prn_generator_fill_mask(prony_generator *g, int64_t first, int64_t 
                         (long long)columns);
     PRN_TRY(mask_reserve(g, (size_t)(g->batch * rows * total), error));
     void *to = g->feed[PRN_ROLE_MASK];
+    const int64_t shift = g->rolled ? total - first - columns : 0;
     for (int64_t b = 0; b < g->batch; b++) {
         const int64_t pads = prn_generator_pads(g, b), before = prn_generator_before(g, b, first);
         if (wide) {
             for (int64_t c = 0; c < columns; c++)
-                mask_fill_row(to, input->dtype, (b * columns + c) * total, pads, before + c, total);
+                mask_fill_row(to, input->dtype, (b * columns + c) * total, pads + shift, before + c + shift, total);
             continue;
         }
         const int64_t end = pads + g->lengths[b], seen = before + columns > end ? end : before + columns;
-        for (int64_t c = 0; c < total; c++) prn_put_f64(to, input->dtype, b * total + c, c >= pads && c < seen ? 1 : 0);
+        for (int64_t c = 0; c < total; c++)
+            prn_put_f64(to, input->dtype, b * total + c, c >= pads + shift && c < seen + shift ? 1 : 0);
     }
     return PRONY_OK;
 }

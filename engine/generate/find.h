@@ -17,7 +17,7 @@ PRN_MUST_USE prony_status prn_find_named(const find_roles *f, const char *name, 
 
 /* ---- find_inputs.c */
 
-/* Sets the roles of inputs that are no caches. PRONY_INVALID_MODEL: no input, or several, may be the token ids. */
+/* Sets the roles of all inputs but caches. PRONY_INVALID_MODEL: no input, or several, may be the token ids. */
 PRN_MUST_USE prony_status prn_find_inputs(const find_roles *f, prony_error *error);
 /* The name of the dimension of sequences of the token ids; NULL: none. */
 const char *prn_find_batch_name(const prony_generator *generator);
@@ -32,7 +32,7 @@ bool prn_find_has_positions(const prony_generator *g);
 
 /* ---- find_updates.c */
 
-/* What the graph makes of an input that is fed back. */
+/* A value that the graph makes of an input that may be fed back. */
 typedef struct find_update {
     uint32_t input;
     bool updated;   /* new rows have joined it, or a step of a recurrence; else it is the input, or a view of it */

@@ -80,7 +80,7 @@ static int caches_row_axis(const prony_value_info *past, int batch_axis)
     return free_dims == 1 ? found : past->shape.rank - 2;
 }
 
-/* The last dimension of the mask, if it is fixed; 0: it is free, or there is no mask. */
+/* The last dimension of the mask, if it is fixed; 0: it is free, or the mask is missing. */
 static int64_t caches_mask_length(const prony_generator *g)
 {
     if (g->role_of[PRN_ROLE_MASK] == SIZE_MAX) return 0;
@@ -184,6 +184,17 @@ static void caches_by_graph(find_roles *f, const find_updates *updates)
     }
 }
 
+/* past ── Concat(., new) ── Slice ── present: the oldest row leaves a cache of a fixed length. It is told from the state of
+ * a convolution by the mask, which has a key for each row, and perhaps one more for the new token. */
+static bool caches_is_rolled(const prn_generator_cache *cache, const find_update *update, int64_t length)
+{
+    const int rank = cache->value.shape.rank;
+    if (cache->form != PRN_CACHE_STATE || !update || update->axis == INT_MIN || !length) return false;
+    const int axis = update->axis + (update->axis < 0 ? rank : 0);
+    if (axis < 0 || axis >= rank) return false;
+    return cache->value.shape.dim[axis] == length || cache->value.shape.dim[axis] + 1 == length;
+}
+
 /* Axis and form of each cache. An axis that the graph shows (of a Concat, or of rows that are written) goes before the
  * declared shape, and the mask's fixed length before the last axis but one. */
 static void caches_take_forms(find_roles *f, const find_updates *updates)
@@ -200,6 +211,7 @@ static void caches_take_forms(find_roles *f, const find_updates *updates)
         const int axis =
             update && !update->moved && update->axis != INT_MIN ? update->axis + (update->axis < 0 ? rank : 0) : -1;
         if (axis >= 0 && axis < rank) cache->axis = axis;
+        g->rolled = g->rolled || caches_is_rolled(cache, update, length);
         if (cache->axis == cache->batch_axis && cache->form == PRN_CACHE_ROWS) caches_leave_axis(cache);
         if (cache->form != PRN_CACHE_FIXED || axis >= 0 || !length) continue;
         for (int d = rank - 1; d >= 0; d--)

@@ -107,7 +107,7 @@ static bool find_inputs_has_word(const char *name, const char *word)
     for (size_t at = 0; at + length <= all; at++) {
         size_t k = 0;
         while (k < length && tolower((unsigned char)name[at + k]) == word[k]) k++;
-        /* "pos" must be a whole word: "post_norm" is no position */
+        /* "pos" must be a whole word: "post_norm" is another one */
         const bool begins = at == 0 || !isalpha((unsigned char)name[at - 1]);
         if (k < length) continue;
         if (length > 3 || (begins && (strcmp(word, "pos") != 0 || !isalpha((unsigned char)name[at + length]))))

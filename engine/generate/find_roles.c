@@ -35,7 +35,7 @@ static int find_logits_score(const prony_generator *g, size_t output)
     return 1 + (words ? 2 : 0) + (strstr(value->name, "logits") ? 1 : 0);
 }
 
-/* The named output; else that of the file beside the model; else 'logits'; else the output of floats that is no cache, and
+/* The named output; else that of the file beside the model; else 'logits'; else the output of floats beside the caches
  * whose last dimension is the table of the ids or whose name has "logits"; else the first one. */
 static prony_status find_logits(const find_roles *f, prony_error *error)
 {

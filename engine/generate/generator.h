@@ -81,6 +81,7 @@ struct prony_generator {
     prn_generator_cache *caches;
     size_t cache_count;
     bool has_cross;  /* the cross caches are filled */
+    bool rolled;     /* caches keep their last rows, so the mask of a fixed length is filled from its end */
     bool one_length; /* all sequences must have one length: the model cannot skip pads */
     int64_t columns; /* of each run, where the model fixes them; 0: any number */
     prn_generator_limits limits;

@@ -256,7 +256,7 @@ static prony_status feed_reserve_scores(prony_generator *g, size_t count, prony_
 }
 
 /* The rows of logits of each sequence: [batch, columns, V], also as [batch columns, V]; one in [batch, 1, V] and [batch, V],
- * or [V] of one sequence. 0: the shape is none of these. */
+ * or [V] of one sequence. 0: another shape. */
 static int64_t feed_score_rows(const prony_generator *g, const prony_value *made, int64_t columns)
 {
     const prony_shape *shape = &made->shape;

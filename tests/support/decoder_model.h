@@ -16,7 +16,8 @@ typedef enum cache_style {
     TWICE,
     WRITTEN,
     NEW_ROWS,
-    ROWS_FIRST
+    ROWS_FIRST,
+    ROLLED
 } cache_style;
 
 typedef struct decoder_style {
