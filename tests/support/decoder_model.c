@@ -55,6 +55,8 @@ static void constants(model_builder *m)
     number(m, "two", "", 2);
     number(m, "first_axis", "1", 0);
     number(m, "second_axis", "1", 1);
+    number(m, "third_axis", "1", 2);
+    number(m, "end", "1", POSITIONS);
     mb_initializer(m, "mask_axes", PRONY_INT64, "2", (int64_t[]){1, 2});
     mb_initializer(m, "head_shape", PRONY_INT64, "4", (int64_t[]){0, 0, HEADS, HEAD});
     mb_initializer(m, "flat_shape", PRONY_INT64, "3", (int64_t[]){0, 0, WIDTH});
@@ -129,6 +131,11 @@ static void cached(model_builder *m, const decoder_style *style, int which)
         snprintf(inputs, sizeof inputs, "%s %s", style->past[which], fresh);
         mb_node(m, "Concat", inputs, all, "axis=2");
         mb_node(m, "Identity", fresh, style->present[which], "");
+    } else if (style->cache == ROLLED) {
+        snprintf(inputs, sizeof inputs, "%s %s", style->past[which], fresh);
+        mb_node(m, "Concat", inputs, all, "axis=2");
+        snprintf(inputs, sizeof inputs, "%s second_axis end third_axis", all);
+        mb_node(m, "Slice", inputs, style->present[which], "");
     } else if (style->cache == ROWS_FIRST || style->cache == WRITTEN) {
         cached_rows_first(m, style, which);
     } else {
@@ -252,6 +259,8 @@ static const char *cache_dims(cache_style cache, bool output)
         return output ? "2,batch,2,now,4" : "2,batch,2,past,4";
     case WRITTEN:
         return "batch,2,32,4";
+    case ROLLED:
+        return "batch,2,31,4";
     case NEW_ROWS:
         return output ? "batch,2,rows,4" : "batch,2,past,4";
     case ROWS_FIRST:

@@ -146,6 +146,20 @@ static void test_static_caches(void **state)
     }
 }
 
+/* A cache of one length that drops its oldest row; the mask shows the last keys. */
+static void test_rolled_caches(void **state)
+{
+    (void)state;
+    decoder_style style = decoder_optimum;
+    style.cache = ROLLED;
+    style.ids_dims = "batch,1";
+    style.mask_dims = "batch,32";
+    same_ids(&style, &decoder_optimum, NULL);
+    style.wide_mask = PRONY_FLOAT32;
+    style.mask_dims = "batch,1,1,32";
+    same_ids(&style, &decoder_optimum, NULL);
+}
+
 /* Graphs that compute one token, a fixed number of tokens, or one sequence without a batch. */
 static void test_fixed_ids(void **state)
 {
@@ -456,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_rows_first),
         cmocka_unit_test(test_present_rows_without_the_past),
         cmocka_unit_test(test_static_caches),
+        cmocka_unit_test(test_rolled_caches),
         cmocka_unit_test(test_fixed_ids),
         cmocka_unit_test(test_logits_behind_other_outputs),
         cmocka_unit_test(test_states),
