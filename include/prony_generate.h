@@ -116,10 +116,8 @@ typedef struct prony_generator_feed {
      * "use_cache", "cache"; NULL: nothing, it is the caller's */
     const char *role;
     size_t output;     /* of a cache: the output that is fed back */
-    prony_shape shape; /* of a cache: with the batch; -1 along its rows */
+    prony_shape shape; /* of a cache: with the batch; -1 along its rows; no -1: a state, or rows written by position */
     bool shared;       /* of a cache: it always has max_length rows */
-    bool
-        rewritten; /* of a cache: it keeps its declared size, and each run makes it anew (a state, or rows by position) */
 } prony_generator_feed;
 /* false: the model has no input `index`. */
 PRONY_API bool prony_generator_input(const prony_generator *generator, size_t index, prony_generator_feed *out);

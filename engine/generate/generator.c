@@ -448,9 +448,9 @@ bool prony_generator_input(const prony_generator *generator, size_t index, prony
         if (cache->input != index) continue;
         out->output = cache->output;
         out->shape = cache->value.shape;
-        out->rewritten = cache->form != PRN_CACHE_ROWS;
-        if (cache->form != PRN_CACHE_STATE) out->shape.dim[cache->axis] = out->rewritten ? g->max_length : -1;
-        out->shared = g->kind == PRONY_CACHE_SHARED && !cache->cross && !out->rewritten;
+        const bool rows = cache->form == PRN_CACHE_ROWS;
+        if (cache->form != PRN_CACHE_STATE) out->shape.dim[cache->axis] = rows ? -1 : g->max_length;
+        out->shared = g->kind == PRONY_CACHE_SHARED && !cache->cross && rows;
     }
     return true;
 }
