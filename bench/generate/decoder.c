@@ -16,6 +16,14 @@ static bool decoder_is_set(const prony_model *model, const prony_session *sessio
     return false;
 }
 
+/* true: an input that counts tokens, so that a generated value changes the ids; an encoder's length does not. */
+static bool decoder_counts_tokens(const prony_value_info *input)
+{
+    const bool whole = input->dtype == PRONY_INT64 || input->dtype == PRONY_INT32;
+    return whole && input->shape.rank <= 1 && strstr(input->name, "len") && !strstr(input->name, "encoder") &&
+           !strstr(input->name, "cross");
+}
+
 static int decoder_fill_input(const options *o, decoder *d, const char *name, int64_t batch)
 {
     prony_error error = {0};
@@ -23,6 +31,11 @@ static int decoder_fill_input(const options *o, decoder *d, const char *name, in
     prony_value *value = NULL;
     prony_status status = prony_session_input(d->session, name, &input, &error);
     if (status != PRONY_OK) return report_error(o, &error);
+    if (decoder_counts_tokens(&input))
+        return fail(o,
+                    "input '%s' counts tokens before or behind a run: give its role by --roles past_length=%s or "
+                    "total=%s, or the input by -i",
+                    name, name, name);
     if (input.shape.rank > 0 && input.shape.dim[0] < 0) input.shape.dim[0] = batch;
     for (int k = 0; k < input.shape.rank; k++)
         if (input.shape.dim[k] < 0)

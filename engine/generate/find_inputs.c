@@ -40,13 +40,13 @@ static const role_name role_names[] = {
 static const struct role_words {
     prn_role role;
     const char *words[2];
-} role_words[] = {{PRN_ROLE_IDS, {"input_id", NULL}},        {PRN_ROLE_IDS, {"token_id", NULL}},
-                  {PRN_ROLE_MASK, {"mask", NULL}},           {PRN_ROLE_TYPES, {"token_type", NULL}},
-                  {PRN_ROLE_PAST_LENGTH, {"past", "len"}},   {PRN_ROLE_TOTAL, {"total", "len"}},
-                  {PRN_ROLE_POSITIONS, {"position", NULL}},  {PRN_ROLE_POSITIONS, {"pos", NULL}},
-                  {PRN_ROLE_PAST_LENGTH, {"offset", NULL}},  {PRN_ROLE_IDS, {"tokens", NULL}},
-                  {PRN_ROLE_USE_CACHE, {"use_cache", NULL}}, {PRN_ROLE_USE_CACHE, {"use_past", NULL}},
-                  {PRN_ROLE_USE_CACHE, {"with_past", NULL}}};
+} role_words[] = {{PRN_ROLE_IDS, {"input_id", NULL}},       {PRN_ROLE_IDS, {"token_id", NULL}},
+                  {PRN_ROLE_MASK, {"mask", NULL}},          {PRN_ROLE_TYPES, {"token_type", NULL}},
+                  {PRN_ROLE_PAST_LENGTH, {"past", "len"}},  {PRN_ROLE_PAST_LENGTH, {"n_past", NULL}},
+                  {PRN_ROLE_TOTAL, {"total", "len"}},       {PRN_ROLE_POSITIONS, {"position", NULL}},
+                  {PRN_ROLE_POSITIONS, {"pos", NULL}},      {PRN_ROLE_PAST_LENGTH, {"offset", NULL}},
+                  {PRN_ROLE_IDS, {"tokens", NULL}},         {PRN_ROLE_USE_CACHE, {"use_cache", NULL}},
+                  {PRN_ROLE_USE_CACHE, {"use_past", NULL}}, {PRN_ROLE_USE_CACHE, {"with_past", NULL}}};
 
 /* Operands of attention operators that are inputs of the graph. */
 static const struct operand_role {

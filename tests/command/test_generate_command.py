@@ -255,6 +255,12 @@ class Generate(CommandTest):
         self.assertIn("old -> new", self.succeed("bench", model, "--generate", "prompt=4,new=3", "-r", "1"))
         self.succeed("profile", model, "--generate", "prompt=4,new=3", "-q", "--json", self.path("p.json"))
         self.assertEqual(list(Schema("report").problems(json.loads(self.read(self.path("p.json"))))), [])
+        counted = self.save("counted.onnx", ob.graph(
+            [ob.node("Gather", ["table", "ids"], ["x"]), ob.node("Gather", ["table", "cur_len"], ["y"]), ob.node("Add", ["x", "y"], ["logits"])],
+            inputs=[ob.value("ids", ob.INT64, ["n", "s"]), ob.value("cur_len", ob.INT64, [1])],
+            outputs=[ob.value("logits", ob.FLOAT, ["n", "s", 2])], initializers=[ob.floats("table", [9, 2], range(18))]))
+        self.refuse(FAILED, ["input 'cur_len' counts tokens", "--roles past_length=cur_len"], "run", counted, *prompt)
+        self.assertEqual(self.ids(counted, *prompt, "--roles", "total=cur_len"), [[1] * 6])
         versus = ("--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library())
         self.refuse(FAILED, ["versus wants ids [batch, length] of any length (input 'a')"], "versus", model, *versus)
         state = self.save("state.onnx", ob.graph(
