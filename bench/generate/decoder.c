@@ -16,6 +16,13 @@ static bool decoder_is_set(const prony_model *model, const prony_session *sessio
     return false;
 }
 
+/* true: a cache without an output that is fed back to it. */
+static bool decoder_is_lone_cache(const prony_value_info *input)
+{
+    return strstr(input->name, "past") && input->shape.rank > 1 && !strstr(input->name, "encoder") &&
+           !strstr(input->name, "cross");
+}
+
 /* true: an input that counts tokens, so that a generated value changes the ids; an encoder's length does not. */
 static bool decoder_counts_tokens(const prony_value_info *input)
 {
@@ -31,6 +38,12 @@ static int decoder_fill_input(const options *o, decoder *d, const char *name, in
     prony_value *value = NULL;
     prony_status status = prony_session_input(d->session, name, &input, &error);
     if (status != PRONY_OK) return report_error(o, &error);
+    if (decoder_is_lone_cache(&input))
+        return fail(
+            o,
+            "input '%s' looks like a cache, but no output is known for it: name both by --cache '%s=OUTPUT', or "
+            "give the input by -i",
+            name, name);
     if (decoder_counts_tokens(&input))
         return fail(o,
                     "input '%s' counts tokens before or behind a run: give its role by --roles past_length=%s or "
