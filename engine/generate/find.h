@@ -12,23 +12,33 @@ typedef struct find_roles {
     prn_names inputs, outputs; /* of the graph, to their indices */
 } find_roles;
 
-PRN_MUST_USE prony_status prn_find_named(const find_roles *f, const char *name, const prn_names *names,
-                                         const char *what, uint32_t *index, prony_error *error);
+/* The name of the dimension of sequences of the token ids; NULL: none. */
+static inline const char *prn_find_batch_name(const prony_generator *generator)
+{
+    const prony_value_info *ids = &generator->graph->inputs[generator->role_of[PRN_ROLE_IDS]];
+    return ids->shape.rank == 2 && ids->dim_names[0] && *ids->dim_names[0] ? ids->dim_names[0] : NULL;
+}
+
+/* true: the model is told where new rows belong. */
+static inline bool prn_find_has_positions(const prony_generator *g)
+{
+    return g->role_of[PRN_ROLE_ROWS] != SIZE_MAX || g->role_of[PRN_ROLE_PAST_LENGTH] != SIZE_MAX ||
+           g->role_of[PRN_ROLE_STARTS] != SIZE_MAX || g->role_of[PRN_ROLE_POSITIONS] != SIZE_MAX;
+}
 
 /* ---- find_inputs.c */
 
+/* The index of the input or output that the caller names. */
+PRN_MUST_USE prony_status prn_find_named(const find_roles *f, const char *name, const prn_names *names,
+                                         const char *what, uint32_t *index, prony_error *error);
+
 /* Sets the roles of all inputs but caches. PRONY_INVALID_MODEL: no input, or several, may be the token ids. */
 PRN_MUST_USE prony_status prn_find_inputs(const find_roles *f, prony_error *error);
-/* The name of the dimension of sequences of the token ids; NULL: none. */
-const char *prn_find_batch_name(const prony_generator *generator);
 
 /* ---- find_caches.c */
 
 /* Finds the caches, and which dimensions are their sequences and rows. */
 PRN_MUST_USE prony_status prn_find_caches(find_roles *f, prony_error *error);
-
-/* true: the model is told where new rows belong. */
-bool prn_find_has_positions(const prony_generator *g);
 
 /* ---- find_updates.c */
 

@@ -108,12 +108,6 @@ static bool caches_suit(const prony_value_info *past, const prony_value_info *pr
     return present->shape.rank == past->shape.rank;
 }
 
-bool prn_find_has_positions(const prony_generator *g)
-{
-    return g->role_of[PRN_ROLE_ROWS] != SIZE_MAX || g->role_of[PRN_ROLE_PAST_LENGTH] != SIZE_MAX ||
-           g->role_of[PRN_ROLE_STARTS] != SIZE_MAX || g->role_of[PRN_ROLE_POSITIONS] != SIZE_MAX;
-}
-
 /* A tensor of one size is a cache whose rows are written by position, or the state of a recurrence. Without a known update
  * (inside of an If or a function) positions decide. */
 static prn_cache_form caches_form(const find_roles *f, const prn_generator_cache *cache, const find_update *update)

@@ -58,10 +58,20 @@ static const struct operand_role {
                      {"", "Attention", 6, PRN_ROLE_KEYS},
                      {"", "TensorScatter", 2, PRN_ROLE_STARTS}};
 
-const char *prn_find_batch_name(const prony_generator *generator)
+const char *const prn_role_text[PRN_ROLE_CACHE + 1] = {
+    [PRN_ROLE_OTHER] = NULL,      [PRN_ROLE_IDS] = "ids",
+    [PRN_ROLE_MASK] = "mask",     [PRN_ROLE_POSITIONS] = "positions",
+    [PRN_ROLE_TYPES] = "types",   [PRN_ROLE_LENGTHS] = "lengths",
+    [PRN_ROLE_TOTAL] = "total",   [PRN_ROLE_KEYS] = "keys",
+    [PRN_ROLE_STARTS] = "starts", [PRN_ROLE_PAST_LENGTH] = "past_length",
+    [PRN_ROLE_ROWS] = "rows",     [PRN_ROLE_USE_CACHE] = "use_cache",
+    [PRN_ROLE_CACHE] = "cache"};
+
+prony_status prn_find_named(const find_roles *f, const char *name, const prn_names *names, const char *what,
+                            uint32_t *index, prony_error *error)
 {
-    const prony_value_info *ids = &generator->graph->inputs[generator->role_of[PRN_ROLE_IDS]];
-    return ids->shape.rank == 2 && ids->dim_names[0] && *ids->dim_names[0] ? ids->dim_names[0] : NULL;
+    if (prn_names_get(names, name, index)) return PRONY_OK;
+    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: %s '%s' does not exist", f->g->file, what, name);
 }
 
 static bool find_inputs_is_integer(const prony_value_info *input)

@@ -4,22 +4,6 @@
 
 #include <string.h>
 
-const char *const prn_role_text[PRN_ROLE_CACHE + 1] = {
-    [PRN_ROLE_OTHER] = NULL,      [PRN_ROLE_IDS] = "ids",
-    [PRN_ROLE_MASK] = "mask",     [PRN_ROLE_POSITIONS] = "positions",
-    [PRN_ROLE_TYPES] = "types",   [PRN_ROLE_LENGTHS] = "lengths",
-    [PRN_ROLE_TOTAL] = "total",   [PRN_ROLE_KEYS] = "keys",
-    [PRN_ROLE_STARTS] = "starts", [PRN_ROLE_PAST_LENGTH] = "past_length",
-    [PRN_ROLE_ROWS] = "rows",     [PRN_ROLE_USE_CACHE] = "use_cache",
-    [PRN_ROLE_CACHE] = "cache"};
-
-prony_status prn_find_named(const find_roles *f, const char *name, const prn_names *names, const char *what,
-                            uint32_t *index, prony_error *error)
-{
-    if (prn_names_get(names, name, index)) return PRONY_OK;
-    return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: %s '%s' does not exist", f->g->file, what, name);
-}
-
 /* ---- logits */
 
 /* A larger score: the output is more likely that of the logits. 0: it cannot be. */

@@ -107,10 +107,12 @@ struct prony_generator {
     uint64_t copied_bytes;
 };
 
-/* ---- find_roles.c */
+/* ---- find_inputs.c */
 
 /* Names of roles, as prony_generator_input gives them; [PRN_ROLE_OTHER] is NULL. */
 extern const char *const prn_role_text[PRN_ROLE_CACHE + 1];
+
+/* ---- find_roles.c */
 
 /* Sets roles, caches (without memory) and logits, from the names and from the graph. */
 PRN_MUST_USE prony_status prn_generator_find(prony_generator *generator, const prony_generator_options *options,

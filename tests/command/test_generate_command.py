@@ -256,11 +256,13 @@ class Generate(CommandTest):
         self.succeed("profile", model, "--generate", "prompt=4,new=3", "-q", "--json", self.path("p.json"))
         self.assertEqual(list(Schema("report").problems(json.loads(self.read(self.path("p.json"))))), [])
         counted = self.save("counted.onnx", ob.graph(
-            [ob.node("Gather", ["table", "ids"], ["x"]), ob.node("Gather", ["table", "cur_len"], ["y"]), ob.node("Add", ["x", "y"], ["logits"])],
+            [ob.node("Gather", ["table", "ids"], ["x"]), ob.node("Gather", ["table", "cur_len"], ["y"]),
+             ob.node("Add", ["x", "y"], ["logits"])],
             inputs=[ob.value("ids", ob.INT64, ["n", "s"]), ob.value("cur_len", ob.INT64, [1])],
             outputs=[ob.value("logits", ob.FLOAT, ["n", "s", 2])], initializers=[ob.floats("table", [9, 2], range(18))]))
         lone = self.save("lone.onnx", ob.graph(
-            [ob.node("Gather", ["table", "ids"], ["x"]), ob.node("ReduceSum", ["past_k"], ["sum"], keepdims=0), ob.node("Add", ["x", "sum"], ["logits"])],
+            [ob.node("Gather", ["table", "ids"], ["x"]), ob.node("ReduceSum", ["past_k"], ["sum"], keepdims=0),
+             ob.node("Add", ["x", "sum"], ["logits"])],
             inputs=[ob.value("ids", ob.INT64, ["n", "s"]), ob.value("past_k", ob.FLOAT, ["n", 2, 4])],
             outputs=[ob.value("logits", ob.FLOAT, ["n", "s", 2])], initializers=[ob.floats("table", [9, 2], range(18))]))
         self.refuse(FAILED, ["input 'past_k' looks like a cache", "--cache 'past_k=OUTPUT'"], "run", lone, *prompt)
