@@ -34,9 +34,11 @@ static void genai_config_names(prn_json_reader *j, const prn_json_value *decoder
     const prn_json_value *inputs = prn_json_get_object(j, decoder, "inputs", false),
                          *outputs = prn_json_get_object(j, decoder, "outputs", false);
     if (inputs) {
-        prn_json_get_string(j, inputs, "input_ids", false, &out->input_ids);
-        prn_json_get_string(j, inputs, "attention_mask", false, &out->attention_mask);
-        prn_json_get_string(j, inputs, "position_ids", false, &out->position_ids);
+        static const char *const names[PRN_DECODER_INPUTS] = {
+            "input_ids",           "attention_mask", "position_ids", "current_sequence_length", "total_sequence_length",
+            "past_sequence_length"};
+        for (size_t k = 0; k < PRN_DECODER_INPUTS; k++)
+            prn_json_get_string(j, inputs, names[k], false, &out->inputs[k]);
     }
     if (outputs) prn_json_get_string(j, outputs, "logits", false, &out->logits);
     for (size_t k = 0; k < PRN_DECODER_CACHES && inputs && outputs; k++) {

@@ -13,13 +13,18 @@ extern "C" {
 typedef enum prony_cache_kind {
     PRONY_CACHE_NONE,    /* the model has no cache: every step computes the whole sequence again */
     PRONY_CACHE_GROWING, /* past inputs of P rows, present outputs of P + S rows */
-    PRONY_CACHE_SHARED   /* past inputs and present outputs of one fixed length (GroupQueryAttention) */
+    PRONY_CACHE_SHARED   /* past inputs and present outputs of one size (GroupQueryAttention, static caches, states) */
 } prony_cache_kind;
 
 /* A cache that the caller names. One '*' in both names stands for any text: "past.*.k", "present.*.k". */
 typedef struct prony_cache_names {
     const char *past, *present;
 } prony_cache_names;
+
+/* The purpose of an input that the caller names: `role` as prony_generator_feed gives it, such as "ids" or "past_length". */
+typedef struct prony_input_role {
+    const char *role, *input;
+} prony_input_role;
 
 /* The choice of the next id. All zero: the id with the largest logit (greedy), the smallest such id at a tie. */
 typedef struct prony_sampling {
@@ -47,6 +52,8 @@ typedef struct prony_generator_options {
      * them. Models without a cache, merged decoders and first prompts of different lengths with a shared cache take all.
      * With dynamic quantization chunks change the logits: a range covers all tokens of a run. */
     int64_t chunk;
+    const prony_input_role *roles; /* further inputs; they go before those that are found */
+    size_t role_count;
 } prony_generator_options;
 #define PRONY_GENERATOR_OPTIONS_INIT PRONY_INIT(prony_generator_options)
 
@@ -104,11 +111,12 @@ PRONY_API const char *prony_generator_unfed_input(const prony_generator *generat
 
 /* The values that a generator feeds to an input of the model. */
 typedef struct prony_generator_feed {
-    /* "ids", "mask", "positions", "types" (zeros), "lengths" (seqlens_k: keys less 1), "total" (keys), "past_length",
-     * "rows" (columns of this run), "use_cache", "cache"; NULL: nothing, it is the caller's */
+    /* "ids", "mask", "positions", "types" (zeros), "lengths" (seqlens_k: keys less 1), "total" (keys), "keys" (of each
+     * sequence), "starts" (rows of each sequence before this run), "past_length", "rows" (columns of this run),
+     * "use_cache", "cache"; NULL: nothing, it is the caller's */
     const char *role;
     size_t output;     /* of a cache: the output that is fed back */
-    prony_shape shape; /* of a cache: with the batch; -1 along its rows */
+    prony_shape shape; /* of a cache: with the batch; -1 along its rows; no -1: a state, or rows written by position */
     bool shared;       /* of a cache: it always has max_length rows */
 } prony_generator_feed;
 /* false: the model has no input `index`. */

@@ -16,6 +16,21 @@ static bool decoder_is_set(const prony_model *model, const prony_session *sessio
     return false;
 }
 
+/* true: a cache without an output that is fed back to it. */
+static bool decoder_is_lone_cache(const prony_value_info *input)
+{
+    return strstr(input->name, "past") && input->shape.rank > 1 && !strstr(input->name, "encoder") &&
+           !strstr(input->name, "cross");
+}
+
+/* true: an input that counts tokens, so that a generated value changes the ids; an encoder's length does not. */
+static bool decoder_counts_tokens(const prony_value_info *input)
+{
+    const bool whole = input->dtype == PRONY_INT64 || input->dtype == PRONY_INT32;
+    return whole && input->shape.rank <= 1 && strstr(input->name, "len") && !strstr(input->name, "encoder") &&
+           !strstr(input->name, "cross");
+}
+
 static int decoder_fill_input(const options *o, decoder *d, const char *name, int64_t batch)
 {
     prony_error error = {0};
@@ -23,11 +38,23 @@ static int decoder_fill_input(const options *o, decoder *d, const char *name, in
     prony_value *value = NULL;
     prony_status status = prony_session_input(d->session, name, &input, &error);
     if (status != PRONY_OK) return report_error(o, &error);
+    if (decoder_is_lone_cache(&input))
+        return fail(
+            o,
+            "input '%s' looks like a cache, but no output is known for it: name both by --cache '%s=OUTPUT', or "
+            "give the input by -i",
+            name, name);
+    if (decoder_counts_tokens(&input))
+        return fail(o,
+                    "input '%s' counts tokens before or behind a run: give its role by --roles past_length=%s or "
+                    "total=%s, or the input by -i",
+                    name, name, name);
     if (input.shape.rank > 0 && input.shape.dim[0] < 0) input.shape.dim[0] = batch;
     for (int k = 0; k < input.shape.rank; k++)
         if (input.shape.dim[k] < 0)
-            return fail(o, "input '%s': dimension %s is free: set it by --dim, or give the input by -i", name,
-                        input.dim_names[k] ? input.dim_names[k] : "of the input");
+            return fail(
+                o, "input '%s': dimension %s is free: set it by --dim, or give the input by -i, or its role by --roles",
+                name, input.dim_names[k] ? input.dim_names[k] : "of the input");
     const bool floats = input.dtype == PRONY_FLOAT32 || input.dtype == PRONY_FLOAT16 || input.dtype == PRONY_FLOAT64 ||
                         input.dtype == PRONY_BFLOAT16;
     status = prony_value_parse(&value, floats ? "uniform:-0.5:0.5" : "ones", input.dtype, &input.shape, o->model.seed,
@@ -52,9 +79,13 @@ static int decoder_fill_inputs(const options *o, const prony_model *model, int64
 /* Cuts --roles in a copy, which *text owns. */
 static int decoder_take_roles(const options *o, prony_generator_options *g, char **text)
 {
-    static const char *const names[] = {"ids", "mask", "positions", "logits"};
-    const char **fields[] = {&g->input_ids, &g->attention_mask, &g->position_ids, &g->logits};
+    static const char *const names[] = {"ids",  "mask",   "positions",   "types", "lengths",  "total",
+                                        "keys", "starts", "past_length", "rows",  "use_cache"};
+    enum { NAMES = sizeof names / sizeof *names };
     if (!o->generate.roles) return EXIT_DONE;
+    prony_input_role *roles = calloc(strlen(o->generate.roles) + 1, sizeof *roles); /* commas are fewer */
+    if (!roles) return fail(o, "out of memory");
+    g->roles = roles;
     *text = strdup(o->generate.roles);
     if (!*text) return fail(o, "out of memory");
     for (char *item = *text, *next; item; item = next) {
@@ -62,10 +93,17 @@ static int decoder_take_roles(const options *o, prony_generator_options *g, char
         if (next) *next++ = '\0';
         const char *value = cut_name(item);
         size_t k = 0;
-        while (k < 4 && strcmp(names[k], item) != 0) k++;
-        if (!value || k == 4)
-            return usage(o, "--roles needs ids=NAME,mask=NAME,positions=NAME,logits=NAME, got '%s'", o->generate.roles);
-        *fields[k] = value;
+        while (k < NAMES && strcmp(names[k], item) != 0) k++;
+        const bool logits = strcmp(item, "logits") == 0;
+        if (!value || (k == NAMES && !logits))
+            return usage(o,
+                         "--roles needs ids=NAME,mask=NAME,positions=NAME,logits=NAME (or types, lengths, total, keys, "
+                         "starts, past_length, rows, use_cache), got '%s'",
+                         o->generate.roles);
+        if (logits)
+            g->logits = value;
+        else
+            roles[g->role_count++] = (prony_input_role){names[k], value};
     }
     return EXIT_DONE;
 }
@@ -92,6 +130,7 @@ static void decoder_free_names(prony_generator_options *g, char *roles)
 {
     for (size_t k = 0; k < g->cache_count; k++) free((char *)(uintptr_t)g->caches[k].past);
     free((void *)(uintptr_t)g->caches);
+    free((void *)(uintptr_t)g->roles);
     free(roles);
 }
 

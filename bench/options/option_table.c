@@ -298,7 +298,7 @@ static const option_row rows[] = {
     {"repetition-penalty", 0, OPTION_RARE, GROUP_GENERATION, RUN, OPTION_NUMBER, F(generate.repetition_penalty), .most = 1000, .value = "R",
      .help = "divide the logits of earlier ids by R", .otherwise = "1", .wanted = "a number from 0 to 1000"},
     {"roles", 0, OPTION_RARE, GROUP_GENERATION, GENERATES | PEER, OPTION_TEXT, F(generate.roles), .value = "LIST",
-     .help = "the decoder's tensors: ids=NAME,mask=NAME,positions=NAME,logits=NAME", .otherwise = "found by exporters' names"},
+     .help = "the decoder's tensors: ids=NAME,mask=NAME,positions=NAME,logits=NAME and others (guide)", .otherwise = "found by names and the graph"},
     {"cache", 0, OPTION_RARE, GROUP_GENERATION, GENERATES, OPTION_TEXTS, LIST(generate.caches, generate.cache_count), .value = "PAST=PRESENT",
      .help = "input and output of a cache; '*' stands for any text (repeatable)", .otherwise = "found by exporters' names"},
 

@@ -48,6 +48,15 @@ static int save_roles(versus_decoder *v, const prony_model *model, const decoder
         if (feed.role && strcmp(feed.role, "use_cache") == 0)
             code = fail(v->job.o, "%s: versus does not run merged decoders (input '%s')", v->job.o->arguments[0],
                         input->name);
+        bool grows = !cache;
+        for (int k = 0; k < shape->rank; k++) grows = grows || shape->dim[k] < 0;
+        if (!grows && code == EXIT_DONE)
+            code = fail(v->job.o, "%s: versus does not run static caches or recurrent states (input '%s')",
+                        v->job.o->arguments[0], input->name);
+        const bool ids = feed.role && strcmp(feed.role, "ids") == 0;
+        if (ids && code == EXIT_DONE && (input->shape.rank != 2 || input->shape.dim[1] >= 0))
+            code = fail(v->job.o, "%s: versus wants ids [batch, length] of any length (input '%s')",
+                        v->job.o->arguments[0], input->name);
         fprintf(file, "%s %d %zu %d ", feed.role ? feed.role : "other", (int)input->dtype, feed.output, shape->rank);
         for (int k = 0; k < shape->rank; k++) fprintf(file, "%s%lld", k ? "," : "", (long long)shape->dim[k]);
         fprintf(file, "%s %d %s\n", shape->rank ? "" : "0", feed.shared, input->name);

@@ -27,10 +27,11 @@ typedef struct prn_model_quantized {
 } prn_model_quantized;
 
 /* Names of a decoder's tensors, as a file beside the model gives them. NULL: it gives none. */
-enum { PRN_DECODER_CACHES = 3 };
+enum { PRN_DECODER_CACHES = 3, PRN_DECODER_INPUTS = 6 };
 typedef struct prn_decoder_names {
-    const char *file; /* NULL: no file, and no names */
-    const char *input_ids, *attention_mask, *position_ids, *logits;
+    const char *file;                       /* NULL: no file, and no names */
+    const char *inputs[PRN_DECODER_INPUTS]; /* ids, mask, positions, lengths, total length, past length */
+    const char *logits;
     const char *past[PRN_DECODER_CACHES], *present[PRN_DECODER_CACHES]; /* '*' stands for the layer */
 } prn_decoder_names;
 

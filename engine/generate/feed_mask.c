@@ -41,16 +41,30 @@ static void mask_fill_row(void *to, prony_dtype dtype, int64_t at, int64_t first
         prn_put_f64(to, dtype, at + t, (t >= first && t <= own) || t == own ? shown : hidden);
 }
 
+/* true: the mask has a row for each column of the run: [rows, keys] is told from [batch, keys] by the ids' dimensions. */
+static bool mask_has_rows(const prony_generator *g, const prony_value_info *input)
+{
+    const prony_value_info *ids = &g->graph->inputs[g->role_of[PRN_ROLE_IDS]];
+    if (input->shape.rank != 2) return input->shape.rank > 2;
+    const char *own = input->dim_names[0], *columns = ids->dim_names[ids->shape.rank - 1];
+    return g->batch == 1 && own && columns && *own && strcmp(own, columns) == 0;
+}
+
 /* A mask [batch, total] marks the keys of each sequence. A mask with rows, [batch, columns, total] or [batch, 1, columns,
  * total], also hides the keys behind each column. */
 prony_status prn_generator_fill_mask(prony_generator *g, int64_t first, int64_t columns, prony_shape *shape,
                                      prony_error *error)
 {
     const prony_value_info *input = &g->graph->inputs[g->role_of[PRN_ROLE_MASK]];
-    const int64_t total = first + columns, rows = input->shape.rank > 2 ? columns : 1;
+    const int64_t fixed = input->shape.dim[input->shape.rank - 1], total = fixed > 0 ? fixed : first + columns;
+    const bool wide = mask_has_rows(g, input);
+    const int64_t rows = wide ? columns : 1;
+    if (fixed > 0 && first + columns > total)
+        return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: input '%s' has %lld columns; wanted %lld", g->file, input->name,
+                        (long long)fixed, (long long)(first + columns));
     *shape = (prony_shape){.rank = input->shape.rank, .dim = {g->batch}};
-    if (rows == 1 && input->shape.rank == 2) {
-        shape->dim[1] = total;
+    if (!wide) {
+        shape->dim[input->shape.rank - 1] = total;
     } else {
         if (input->shape.rank == 4) shape->dim[1] = 1;
         shape->dim[input->shape.rank - 2] = columns;
@@ -61,16 +75,17 @@ prony_status prn_generator_fill_mask(prony_generator *g, int64_t first, int64_t 
                         (long long)columns);
     PRN_TRY(mask_reserve(g, (size_t)(g->batch * rows * total), error));
     void *to = g->feed[PRN_ROLE_MASK];
+    const int64_t shift = g->rolled ? total - first - columns : 0;
     for (int64_t b = 0; b < g->batch; b++) {
         const int64_t pads = prn_generator_pads(g, b), before = prn_generator_before(g, b, first);
-        if (input->shape.rank > 2) {
+        if (wide) {
             for (int64_t c = 0; c < columns; c++)
-                mask_fill_row(to, input->dtype, (b * columns + c) * total, pads, before + c, total);
+                mask_fill_row(to, input->dtype, (b * columns + c) * total, pads + shift, before + c + shift, total);
             continue;
         }
-        const int64_t seen =
-            g->kind == PRONY_CACHE_SHARED && before + columns > g->lengths[b] ? g->lengths[b] : before + columns;
-        for (int64_t c = 0; c < total; c++) prn_put_f64(to, input->dtype, b * total + c, c >= pads && c < seen ? 1 : 0);
+        const int64_t end = pads + g->lengths[b], seen = before + columns > end ? end : before + columns;
+        for (int64_t c = 0; c < total; c++)
+            prn_put_f64(to, input->dtype, b * total + c, c >= pads + shift && c < seen + shift ? 1 : 0);
     }
     return PRONY_OK;
 }

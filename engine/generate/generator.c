@@ -58,7 +58,8 @@ static int64_t generator_fixed_rows(const prony_generator *g)
 {
     if (g->kind != PRONY_CACHE_SHARED) return 0;
     for (size_t k = 0; k < g->cache_count; k++)
-        if (!g->caches[k].cross && g->caches[k].value.shape.dim[g->caches[k].axis] > 0)
+        if (!g->caches[k].cross && g->caches[k].form != PRN_CACHE_STATE &&
+            g->caches[k].value.shape.dim[g->caches[k].axis] > 0)
             return g->caches[k].value.shape.dim[g->caches[k].axis];
     return 0;
 }
@@ -66,13 +67,15 @@ static int64_t generator_fixed_rows(const prony_generator *g)
 static prony_status generator_choose_length(prony_generator *g, const prony_generator_options *options,
                                             prony_error *error)
 {
-    const int64_t fixed = generator_fixed_rows(g), positions = g->limits.positions;
+    const int64_t rows = generator_fixed_rows(g), fixed = rows ? rows : prn_generator_fixed_length(g),
+                  positions = g->limits.positions;
     const int64_t most = fixed && (!positions || fixed < positions) ? fixed : positions;
     g->max_length = options->max_length;
     if (most && g->max_length > most)
         return prn_fail(error, PRONY_OUT_OF_RANGE, "%s: max_length %lld: the model has %lld positions (%s)", g->file,
                         (long long)options->max_length, (long long)most,
-                        fixed == most ? g->graph->inputs[g->caches[0].input].name : g->limits.position_table);
+                        fixed == most ? g->graph->inputs[rows ? g->caches[0].input : g->role_of[PRN_ROLE_IDS]].name
+                                      : g->limits.position_table);
     if (!g->max_length)
         g->max_length = most && most < PRN_GENERATOR_DEFAULT_LENGTH ? most : PRN_GENERATOR_DEFAULT_LENGTH;
     if (fixed) g->max_length = fixed;
@@ -89,23 +92,26 @@ static prony_status generator_shape_cache(const prony_generator *g, prn_generato
     prony_value *value = &cache->value;
     const prony_value_info *past = &g->graph->inputs[cache->input];
     char text[PRN_SHAPE_TEXT_BYTES];
-    const int batch_axis = value->shape.rank == 5 ? 1 : 0;
+    const int batch_axis = cache->batch_axis;
+    const bool state = cache->form == PRN_CACHE_STATE;
+    prony_value_info set;
+    PRN_TRY(prony_session_input(g->session, past->name, &set, error)); /* with the session's dims */
     const bool numbers = prn_dtype_is_float(value->dtype) || prn_dtype_is_integer(value->dtype);
-    if (value->shape.rank < 3 || cache->axis < 0 || cache->axis >= value->shape.rank || !numbers ||
-        cache->axis == batch_axis)
+    if (value->shape.rank < (state ? 2 : 3) || cache->axis < 0 || cache->axis >= value->shape.rank || !numbers ||
+        (cache->axis == batch_axis && !state))
         return prn_fail(error, PRONY_INVALID_MODEL, "%s: cache input '%s' is %s; wanted [batch, heads, length, size]",
                         g->file, past->name, prn_value_text(value, text));
     for (int d = 0; d < value->shape.rank; d++) {
         int64_t *dim = &value->shape.dim[d];
-        if (d == batch_axis && *dim < 0) *dim = g->batch;
-        if (d == batch_axis && *dim != g->batch)
-            return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: cache input '%s' is for %lld sequences; wanted %lld",
-                            g->file, past->name, (long long)*dim, (long long)g->batch);
-        if (d == cache->axis) *dim = 1;
+        if (*dim < 0 && set.shape.rank == value->shape.rank) *dim = set.shape.dim[d];
+        if (d == batch_axis) PRN_TRY(prn_generator_check_batch(g, cache, dim, error));
+        if (d == cache->axis && !state) *dim = 1;
         if (*dim < 0)
-            return prn_fail(error, PRONY_NEEDS_DIMENSION,
-                            "%s: cache input '%s': dimension %d is free; only the batch and the length may be", g->file,
-                            past->name, d);
+            return prn_fail(
+                error, PRONY_NEEDS_DIMENSION,
+                "%s: cache input '%s': dimension %d ('%s') is free; only the batch and the length may be: set it by "
+                "--dim NAME=N",
+                g->file, past->name, d, past->dim_names[d] ? past->dim_names[d] : "?");
     }
     return PRONY_OK;
 }
@@ -113,15 +119,17 @@ static prony_status generator_shape_cache(const prony_generator *g, prn_generato
 static prony_status generator_reserve_cache(prony_generator *g, prn_generator_cache *cache, prony_error *error)
 {
     PRN_TRY(generator_shape_cache(g, cache, error));
+    PRN_TRY(prn_generator_check_rows(g, cache, error));
     prony_value row = cache->value, all = row;
-    const int64_t outer = prn_shape_count(&row.shape, 0, cache->axis);
-    all.shape.dim[cache->axis] = g->max_length;
+    const bool state = cache->form == PRN_CACHE_STATE;
+    const int64_t outer = state ? 1 : prn_shape_count(&row.shape, 0, cache->axis);
+    if (!state) all.shape.dim[cache->axis] = g->max_length;
     cache->capacity_bytes = prn_value_bytes(&all);
     if (outer < 1 || cache->capacity_bytes == SIZE_MAX)
         return prn_fail(error, PRONY_LIMIT, "%s: cache input '%s' is empty or too large", g->file,
                         g->graph->inputs[cache->input].name);
     cache->outer = (size_t)outer;
-    cache->row_bytes = cache->capacity_bytes / (size_t)outer / (size_t)g->max_length;
+    cache->row_bytes = state ? 0 : cache->capacity_bytes / (size_t)outer / (size_t)g->max_length;
     cache->rows[0] = prn_alloc_aligned(64, cache->capacity_bytes);
     if (!cache->rows[0]) return prn_no_memory(error);
     memset(cache->rows[0], 0, cache->capacity_bytes);
@@ -166,36 +174,6 @@ static prony_status generator_reserve(prony_generator *g, prony_error *error)
     return PRONY_OK;
 }
 
-/* true: the generator can feed an input of this role and declared shape. */
-static bool generator_may_feed(prn_role role, const prony_value_info *input)
-{
-    const prony_shape *shape = &input->shape;
-    if (input->kind != PRONY_TENSOR || input->dtype == PRONY_STRING) return false;
-    if (role > PRN_ROLE_TYPES) return shape->rank == 1 || shape->rank == 0;
-    if (role == PRN_ROLE_MASK && (shape->rank == 3 || shape->rank == 4))
-        return shape->dim[shape->rank - 1] < 0 && shape->dim[shape->rank - 2] < 0 &&
-               (shape->rank == 3 || shape->dim[1] < 0 || shape->dim[1] == 1);
-    return shape->rank == 2 && shape->dim[1] < 0;
-}
-
-/* Refuses inputs that are declared in another form than they are fed. */
-static prony_status generator_check_inputs(const prony_generator *g, prony_error *error)
-{
-    char text[PRN_SHAPE_TEXT_BYTES];
-    for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) {
-        if (g->role_of[role] == SIZE_MAX) continue;
-        const prony_value_info *input = &g->graph->inputs[g->role_of[role]];
-        const prony_value value = {.dtype = input->dtype, .shape = input->shape};
-        if (generator_may_feed(role, input)) continue;
-        return prn_fail(error, PRONY_UNSUPPORTED, "%s: input '%s' is %s; the generator feeds %s", g->file, input->name,
-                        prn_value_text(&value, text),
-                        role == PRN_ROLE_MASK    ? "[batch, length], or [batch, 1, rows, length] of any lengths"
-                        : role <= PRN_ROLE_TYPES ? "[batch, length] of any length"
-                                                 : "one number or one a row");
-    }
-    return PRONY_OK;
-}
-
 static prony_status generator_set_up(prony_generator *g, const prony_generator_options *options, prony_error *error)
 {
     PRN_TRY(generator_take_options(g, options, error));
@@ -203,8 +181,7 @@ static prony_status generator_set_up(prony_generator *g, const prony_generator_o
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: the session has max_dims; a generator sets them itself",
                         g->file);
     PRN_TRY(prn_generator_find(g, options, error));
-    PRN_TRY(generator_check_inputs(g, error));
-    PRN_TRY(prn_generator_find_limits(g, error));
+    PRN_TRY(prn_generator_check_inputs(g, error));
     PRN_TRY(prn_generator_derive_last_rows(g, error));
     PRN_TRY(prn_generator_derive_merged(g, error));
     PRN_TRY(generator_choose_length(g, options, error));
@@ -293,9 +270,15 @@ static prony_status generator_check_prompt(const prony_generator *g, const int64
             return prn_fail(error, PRONY_INVALID_ARGUMENT,
                             "%s: prompts of different lengths (%zu and %zu ids) must come first; %lld tokens are there",
                             g->file, lengths[b], *longest, (long long)g->length);
+        if (lengths[b] != *longest && g->one_length)
+            return prn_fail(error, PRONY_UNSUPPORTED,
+                            "%s: prompts of different lengths (%zu and %zu ids): all sequences share the rows of cache "
+                            "'%s', or have its state; wanted one length",
+                            g->file, lengths[b], *longest, g->convention);
         const bool own_lengths =
             g->kind == PRONY_CACHE_SHARED
-                ? g->role_of[PRN_ROLE_MASK] != SIZE_MAX || g->role_of[PRN_ROLE_LENGTHS] != SIZE_MAX
+                ? g->role_of[PRN_ROLE_MASK] != SIZE_MAX || g->role_of[PRN_ROLE_LENGTHS] != SIZE_MAX ||
+                      g->role_of[PRN_ROLE_KEYS] != SIZE_MAX
                 : g->role_of[PRN_ROLE_MASK] != SIZE_MAX && g->role_of[PRN_ROLE_POSITIONS] != SIZE_MAX;
         if (lengths[b] != *longest && !own_lengths)
             return prn_fail(error, PRONY_UNSUPPORTED,
@@ -436,8 +419,9 @@ void prony_generator_get_info(const prony_generator *generator, prony_generator_
         if (!cache->rows[cache->current]) continue;
         out->cache_count++;
         out->cache_bytes += cache->capacity_bytes * (cache->rows[!cache->current] ? 2 : 1);
-        out->cache_live_bytes +=
-            cache->cross ? cache->capacity_bytes : cache->outer * cache->row_bytes * (uint64_t)g->computed;
+        out->cache_live_bytes += cache->cross || cache->form == PRN_CACHE_STATE
+                                     ? cache->capacity_bytes
+                                     : cache->outer * cache->row_bytes * (uint64_t)g->computed;
     }
 }
 
@@ -456,22 +440,17 @@ const char *prony_generator_unfed_input(const prony_generator *generator, size_t
 
 bool prony_generator_input(const prony_generator *generator, size_t index, prony_generator_feed *out)
 {
-    static const char *const names[] = {[PRN_ROLE_OTHER] = NULL,    [PRN_ROLE_IDS] = "ids",
-                                        [PRN_ROLE_MASK] = "mask",   [PRN_ROLE_POSITIONS] = "positions",
-                                        [PRN_ROLE_TYPES] = "types", [PRN_ROLE_LENGTHS] = "lengths",
-                                        [PRN_ROLE_TOTAL] = "total", [PRN_ROLE_PAST_LENGTH] = "past_length",
-                                        [PRN_ROLE_ROWS] = "rows",   [PRN_ROLE_USE_CACHE] = "use_cache",
-                                        [PRN_ROLE_CACHE] = "cache"};
     const prony_generator *g = generator;
     if (!g || !out || index >= g->graph->input_count) return false;
-    *out = (prony_generator_feed){.role = names[g->roles[index]]};
+    *out = (prony_generator_feed){.role = prn_role_text[g->roles[index]]};
     for (size_t k = 0; k < g->cache_count && g->roles[index] == PRN_ROLE_CACHE; k++) {
         const prn_generator_cache *cache = &g->caches[k];
         if (cache->input != index) continue;
         out->output = cache->output;
         out->shape = cache->value.shape;
-        out->shape.dim[cache->axis] = -1;
-        out->shared = g->kind == PRONY_CACHE_SHARED && !cache->cross;
+        const bool rows = cache->form == PRN_CACHE_ROWS;
+        if (cache->form != PRN_CACHE_STATE) out->shape.dim[cache->axis] = rows ? -1 : g->max_length;
+        out->shared = g->kind == PRONY_CACHE_SHARED && !cache->cross && rows;
     }
     return true;
 }

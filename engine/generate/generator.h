@@ -21,18 +21,30 @@ typedef enum prn_role {
     PRN_ROLE_TYPES,       /* token types: zeros */
     PRN_ROLE_LENGTHS,     /* seqlens_k: keys of each sequence, less 1 */
     PRN_ROLE_TOTAL,       /* total_sequence_length */
+    PRN_ROLE_KEYS,        /* nonpad_kv_seqlen: keys of each sequence */
+    PRN_ROLE_STARTS,      /* write_indices: rows of the cache of each sequence, before this run */
     PRN_ROLE_PAST_LENGTH, /* rows of the cache that are valid */
     PRN_ROLE_ROWS,        /* cache_position: the column of each row of this run */
     PRN_ROLE_USE_CACHE,   /* use_cache_branch of merged decoders */
     PRN_ROLE_CACHE
 } prn_role;
 
+/* The content of a tensor that is fed back. */
+typedef enum prn_cache_form {
+    PRN_CACHE_ROWS,  /* a row a token; its length follows the tokens, or is that of a shared buffer */
+    PRN_CACHE_FIXED, /* rows of a fixed length, which the model writes by position */
+    PRN_CACHE_STATE  /* no rows: the state of a recurrence behind the last token */
+} prn_cache_form;
+
 /* A tensor that is fed back: input `past`, output `present`. Blocks of rows lie one behind the other, or, once steps append
  * to them, with room for all rows of the generator in each (`spread`). */
 typedef struct prn_generator_cache {
     size_t input, output;
-    int axis;   /* of the rows */
-    bool cross; /* of an encoder: computed in the first run, or set by the caller, and the same ever after */
+    int axis;       /* of the rows */
+    int batch_axis; /* of the sequences */
+    prn_cache_form form;
+    bool in_place; /* GroupQueryAttention writes the present rows over the past ones */
+    bool cross;    /* of an encoder: computed in the first run, or set by the caller, and the same ever after */
     bool spread;
     int current;           /* rows[current] is valid */
     prony_value value;     /* type and shape with the batch; its extent along `axis` is 1 */
@@ -68,7 +80,10 @@ struct prony_generator {
     size_t logits;                      /* output */
     prn_generator_cache *caches;
     size_t cache_count;
-    bool has_cross; /* the cross caches are filled */
+    bool has_cross;  /* the cross caches are filled */
+    bool rolled;     /* caches keep their last rows, so the mask of a fixed length is filled from its end */
+    bool one_length; /* all sequences must have one length: the model cannot skip pads */
+    int64_t columns; /* of each run, where the model fixes them; 0: any number */
     prn_generator_limits limits;
     const char *convention;
     int64_t batch, max_length;
@@ -92,6 +107,11 @@ struct prony_generator {
     uint64_t copied_bytes;
 };
 
+/* ---- find_inputs.c */
+
+/* Names of roles, as prony_generator_input gives them; [PRN_ROLE_OTHER] is NULL. */
+extern const char *const prn_role_text[PRN_ROLE_CACHE + 1];
+
 /* ---- find_roles.c */
 
 /* Sets roles, caches (without memory) and logits, from the names and from the graph. */
@@ -111,6 +131,19 @@ PRN_MUST_USE prony_status prn_generator_derive_merged(prony_generator *generator
 /* ---- generator_limits.c */
 
 PRN_MUST_USE prony_status prn_generator_find_limits(prony_generator *generator, prony_error *error);
+
+/* ---- declared_shapes.c */
+
+/* Refuses inputs that are declared in another shape than they are fed in; also sets `columns`. */
+PRN_MUST_USE prony_status prn_generator_check_inputs(prony_generator *generator, prony_error *error);
+/* Refuses a cache of a fixed length that is not the generator's. */
+PRN_MUST_USE prony_status prn_generator_check_rows(const prony_generator *generator, const prn_generator_cache *cache,
+                                                   prony_error *error);
+/* Fixes the dimension of sequences of a cache, and refuses another batch. */
+PRN_MUST_USE prony_status prn_generator_check_batch(const prony_generator *generator, const prn_generator_cache *cache,
+                                                    int64_t *dim, prony_error *error);
+/* The tokens of a sequence that the declared shapes of ids and mask allow; 0: any number. */
+int64_t prn_generator_fixed_length(const prony_generator *generator);
 
 /* ---- generator_feed.c */
 

@@ -22,6 +22,7 @@ static prony_status feed_bind(prony_generator *g, prn_role role, prony_shape sha
 {
     const prony_value_info *input = &g->graph->inputs[g->role_of[role]];
     if (input->shape.rank == 0) shape = prn_shape_scalar();
+    if (input->shape.rank == 1 && shape.rank == 2) shape = (prony_shape){1, {shape.dim[1]}}; /* of one sequence */
     prony_value value = {.dtype = input->dtype, .shape = shape, .data = g->feed[role]};
     if (prn_session_rebind(g->session, g->role_of[role], &value)) return PRONY_OK;
     return prony_session_bind_input(g->session, input->name, &value, error);
@@ -47,6 +48,10 @@ static void feed_fill(prony_generator *g, int64_t first, int64_t columns)
             g->kind == PRONY_CACHE_SHARED && before + columns > g->lengths[b] ? g->lengths[b] : before + columns;
         if (g->role_of[PRN_ROLE_LENGTHS] != SIZE_MAX)
             feed_put(g->feed[PRN_ROLE_LENGTHS], graph->inputs[g->role_of[PRN_ROLE_LENGTHS]].dtype, b, seen - 1);
+        if (g->role_of[PRN_ROLE_KEYS] != SIZE_MAX)
+            feed_put(g->feed[PRN_ROLE_KEYS], graph->inputs[g->role_of[PRN_ROLE_KEYS]].dtype, b, seen);
+        if (g->role_of[PRN_ROLE_STARTS] != SIZE_MAX)
+            feed_put(g->feed[PRN_ROLE_STARTS], graph->inputs[g->role_of[PRN_ROLE_STARTS]].dtype, b, before);
     }
 }
 
@@ -59,8 +64,9 @@ static prony_status feed_inputs(prony_generator *g, int64_t first, int64_t colum
 {
     const prony_shape rows = {2, {g->batch, columns}}, one = {1, {1}}, column = {1, {columns}}, each = {1, {g->batch}};
     prony_shape shapes[PRN_ROLE_CACHE] = {
-        [PRN_ROLE_IDS] = rows,  [PRN_ROLE_POSITIONS] = rows,  [PRN_ROLE_TYPES] = rows,  [PRN_ROLE_LENGTHS] = each,
-        [PRN_ROLE_TOTAL] = one, [PRN_ROLE_PAST_LENGTH] = one, [PRN_ROLE_ROWS] = column, [PRN_ROLE_USE_CACHE] = one};
+        [PRN_ROLE_IDS] = rows,    [PRN_ROLE_POSITIONS] = rows, [PRN_ROLE_TYPES] = rows, [PRN_ROLE_LENGTHS] = each,
+        [PRN_ROLE_KEYS] = each,   [PRN_ROLE_STARTS] = each,    [PRN_ROLE_TOTAL] = one,  [PRN_ROLE_PAST_LENGTH] = one,
+        [PRN_ROLE_ROWS] = column, [PRN_ROLE_USE_CACHE] = one};
     feed_fill(g, first, columns);
     if (g->role_of[PRN_ROLE_MASK] != SIZE_MAX)
         PRN_TRY(prn_generator_fill_mask(g, first, columns, &shapes[PRN_ROLE_MASK], error));
@@ -83,6 +89,13 @@ static int64_t feed_rows(const prony_generator *g, int64_t columns)
     return g->kind == PRONY_CACHE_SHARED ? g->max_length : columns;
 }
 
+/* The extent of a cache's rows behind `columns` columns; a state has none. */
+static void feed_set_rows(const prony_generator *g, const prn_generator_cache *cache, int64_t columns,
+                          prony_shape *shape)
+{
+    if (!cache->cross && cache->form != PRN_CACHE_STATE) shape->dim[cache->axis] = feed_rows(g, columns);
+}
+
 /* Moves the first `columns` rows of each block to where they lie with room for all rows, or back. */
 static void feed_spread(const prony_generator *g, prn_generator_cache *cache, int64_t columns, bool spread)
 {
@@ -97,10 +110,11 @@ static void feed_spread(const prony_generator *g, prn_generator_cache *cache, in
 }
 
 /* The bytes that a run writes a cache's present rows to: its own where it has no rows yet or keeps one length, else other
- * ones. NULL: no memory. */
+ * ones. A model that writes a cache of one size anew may read the past rows behind that. NULL: no memory. */
 static char *feed_target(const prony_generator *g, prn_generator_cache *cache, int64_t first)
 {
-    if (first == 0 || g->kind == PRONY_CACHE_SHARED) return cache->rows[cache->current];
+    if (cache->form == PRN_CACHE_ROWS && (first == 0 || g->kind == PRONY_CACHE_SHARED))
+        return cache->rows[cache->current];
     char **other = &cache->rows[!cache->current];
     if (!*other) {
         prn_budget *former = prn_budget_enter(g->session->budget);
@@ -133,7 +147,8 @@ static prony_status feed_caches(prony_generator *g, int64_t first, prony_error *
         prony_value value = cache->value;
         if (cache->cross && !cache->rows[cache->current]) continue; /* the caller's */
         value.data = cache->rows[cache->current];
-        if (!cache->cross) value.shape.dim[cache->axis] = feed_rows(g, first);
+        if (cache->form == PRN_CACHE_STATE && first == 0) memset(value.data, 0, cache->capacity_bytes);
+        feed_set_rows(g, cache, first, &value.shape);
         if (!prn_session_rebind(g->session, cache->input, &value))
             PRN_TRY(prony_session_bind_input(g->session, name, &value, error));
         if (!cache->cross) PRN_TRY(feed_present(g, cache, first, cache->spread, error));
@@ -157,18 +172,21 @@ static prony_status feed_lay_caches(prony_generator *g, int64_t first, prony_err
     return PRONY_OK;
 }
 
-/* Checks the caches that a run made. */
-static prony_status feed_check_caches(const prony_generator *g, int64_t columns, prony_error *error)
+/* Checks the caches that a run of `columns` columns behind `first` made: all rows, or the new ones alone. */
+static prony_status feed_check_caches(const prony_generator *g, int64_t first, int64_t columns, prony_error *error)
 {
     char text[2][PRN_SHAPE_TEXT_BYTES];
     for (size_t k = 0; k < g->cache_count; k++) {
         const prn_generator_cache *cache = &g->caches[k];
         const prony_value *made;
-        prony_value wanted = cache->value;
+        prony_value wanted = cache->value, fresh = wanted;
         if (cache->cross || cache->spread) continue;
-        wanted.shape.dim[cache->axis] = feed_rows(g, columns);
+        feed_set_rows(g, cache, first + columns, &wanted.shape);
+        feed_set_rows(g, cache, columns, &fresh.shape);
         PRN_TRY(prony_session_output(g->session, cache->output, &made, error));
-        if (made->dtype == wanted.dtype && prn_shape_equal(&made->shape, &wanted.shape)) continue;
+        if (made->dtype == wanted.dtype &&
+            (prn_shape_equal(&made->shape, &wanted.shape) || prn_shape_equal(&made->shape, &fresh.shape)))
+            continue;
         return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: cache output '%s' is %s; wanted %s", g->file,
                         g->graph->outputs[cache->output].name, prn_value_text(made, text[0]),
                         prn_value_text(&wanted, text[1]));
@@ -207,12 +225,14 @@ void prn_generator_shorten(prony_generator *generator, int64_t columns)
 {
     for (size_t k = 0; k < generator->cache_count && generator->kind == PRONY_CACHE_GROWING; k++) {
         prn_generator_cache *cache = &generator->caches[k];
-        if (cache->cross || cache->spread) continue;
+        if (cache->cross || cache->spread || cache->form != PRN_CACHE_ROWS) continue;
         const size_t from = (size_t)generator->computed * cache->row_bytes, to = (size_t)columns * cache->row_bytes;
         char *rows = cache->rows[cache->current];
         for (size_t block = 1; block < cache->outer && to; block++) memmove(rows + block * to, rows + block * from, to);
     }
-    generator->computed = columns;
+    bool keeps = true;
+    for (size_t k = 0; k < generator->cache_count; k++) keeps = keeps && generator->caches[k].form != PRN_CACHE_STATE;
+    generator->computed = keeps ? columns : 0; /* the state behind a token is gone once the next one is computed */
 }
 
 /* ---- logits */
@@ -235,23 +255,34 @@ static prony_status feed_reserve_scores(prony_generator *g, size_t count, prony_
     return prn_no_memory(error);
 }
 
-/* Logits of each sequence's last column of this run: [batch, columns, V], or [batch, V] of models that leave out the others. */
+/* The rows of logits of each sequence: [batch, columns, V], also as [batch columns, V]; one in [batch, 1, V] and [batch, V],
+ * or [V] of one sequence. 0: another shape. */
+static int64_t feed_score_rows(const prony_generator *g, const prony_value *made, int64_t columns)
+{
+    const prony_shape *shape = &made->shape;
+    if (!prn_dtype_is_float(made->dtype) || shape->rank < 1 || shape->dim[shape->rank - 1] < 1) return 0;
+    if (shape->rank == 1) return g->batch == 1;
+    if (shape->rank == 2) return shape->dim[0] == g->batch ? 1 : shape->dim[0] == g->batch * columns ? columns : 0;
+    const bool known = shape->rank == 3 && shape->dim[0] == g->batch;
+    return known && (shape->dim[1] == columns || shape->dim[1] == 1) ? shape->dim[1] : 0;
+}
+
+/* Logits of each sequence's last column of this run. */
 static prony_status feed_take_scores(prony_generator *g, int64_t columns, prony_error *error)
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *made;
     PRN_TRY(prony_session_output(g->session, g->logits, &made, error));
     const prony_shape *shape = &made->shape;
-    const int64_t rows = shape->rank == 3 ? shape->dim[1] : 1;
-    if ((shape->rank != 2 && shape->rank != 3) || shape->dim[0] != g->batch || (rows != columns && rows != 1) ||
-        shape->dim[shape->rank - 1] < 1 || !prn_dtype_is_float(made->dtype))
+    const int64_t rows = feed_score_rows(g, made, columns);
+    if (!rows || (rows == 1 && g->columns > 1))
         return prn_fail(
             error, PRONY_SHAPE_MISMATCH, "%s: output '%s' is %s; wanted logits float[%lld, %lld, vocabulary]", g->file,
             g->graph->outputs[g->logits].name, prn_value_text(made, text), (long long)g->batch, (long long)columns);
     const int64_t count = shape->dim[shape->rank - 1];
     PRN_TRY(feed_reserve_scores(g, (size_t)count, error));
     for (int64_t b = 0; b < g->batch; b++) {
-        int64_t row = rows - 1;
+        int64_t row = g->columns > 1 ? g->length - 1 : rows - 1;
         if (g->kind == PRONY_CACHE_SHARED && rows > 1) row -= g->computed == 0 ? g->length - g->lengths[b] : 0;
         prn_convert(g->scores + b * count, PRONY_FLOAT32,
                     prn_block_at(made->data, made->dtype, (b * rows + row) * count), made->dtype, count);
@@ -274,14 +305,14 @@ static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t col
     for (prn_role role = PRN_ROLE_IDS; role <= PRN_ROLE_TYPES; role++) {
         const size_t input = g->role_of[role];
         const bool grows = role == PRN_ROLE_MASK || g->kind == PRONY_CACHE_NONE;
-        const int last = input == SIZE_MAX ? 0 : inputs[input].shape.rank - 1;
-        if (input == SIZE_MAX || !grows || last < 1 || inputs[input].shape.dim[last] >= 0) continue;
+        const int last = input == SIZE_MAX ? -1 : inputs[input].shape.rank - 1;
+        if (!grows || last < 0 || inputs[input].shape.dim[last] >= 0) continue;
         dims[count++] = (prn_open_dim){.input = input, .axis = last, .offset = role == PRN_ROLE_MASK ? more : 0};
         if (last > 1 && g->kind == PRONY_CACHE_NONE) /* every row is computed again, and its mask too */
             dims[count++] = (prn_open_dim){.input = input, .axis = last - 1};
     }
     for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++)
-        if (!g->caches[k].cross)
+        if (!g->caches[k].cross && g->caches[k].form == PRN_CACHE_ROWS)
             dims[count++] =
                 (prn_open_dim){.input = g->caches[k].input, .axis = g->caches[k].axis, .rows = g->max_length};
     prony_status status = prn_session_lock(g->session, error);
@@ -293,18 +324,39 @@ static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t col
     return status;
 }
 
+/* Appends the new rows that a run made to the earlier ones, block by block from the last on: each moves behind its end. */
+static void feed_append(prn_generator_cache *cache, const char *made, int64_t first, int64_t columns)
+{
+    const size_t before = (size_t)first * cache->row_bytes, more = (size_t)columns * cache->row_bytes;
+    char *rows = cache->rows[cache->current];
+    for (size_t block = cache->outer; block-- > 0;) {
+        memmove(rows + block * (before + more), rows + block * before, before);
+        memcpy(rows + block * (before + more) + before, made + block * more, more);
+    }
+}
+
 /* After a run: the two buffers of each rewritten cache swap, and copied rows of earlier columns are counted. */
-static void feed_turn_caches(prony_generator *g, int64_t first)
+static void feed_turn_caches(prony_generator *g, int64_t first, int64_t columns)
 {
     const prn_plan *plan = g->session->current->plan;
     g->copied_bytes = 0;
     for (size_t k = 0; k < g->cache_count; k++) {
         prn_generator_cache *cache = &g->caches[k];
         if (cache->cross || cache->spread) continue;
-        const bool updated = plan->values[plan->outputs[cache->output]]->value.data == cache->rows[cache->current];
+        const prony_value *made = &plan->values[plan->outputs[cache->output]]->value;
+        const bool updated = made->data == cache->rows[cache->current];
+        if (cache->form != PRN_CACHE_ROWS) {
+            g->copied_bytes += cache->outer * cache->row_bytes * (uint64_t)first;
+            cache->current = !cache->current;
+            continue;
+        }
         if (g->kind == PRONY_CACHE_SHARED && updated) continue;
         g->copied_bytes += cache->outer * cache->row_bytes * (uint64_t)feed_rows(g, first);
-        if (g->kind == PRONY_CACHE_GROWING && first > 0) cache->current = !cache->current;
+        if (g->kind != PRONY_CACHE_GROWING || first == 0) continue;
+        if (made->shape.dim[cache->axis] == columns)
+            feed_append(cache, made->data, first, columns);
+        else
+            cache->current = !cache->current;
     }
 }
 
@@ -329,14 +381,16 @@ static const prn_graph *feed_graph(const prony_generator *g, int64_t first, int6
 {
     const prony_session *session = g->session;
     if (session->merged[0] && g->role_of[PRN_ROLE_USE_CACHE] != SIZE_MAX) return session->merged[first > 0];
-    return session->last_rows && feed_ends_together(g) && columns > 1 ? session->last_rows : g->graph;
+    return session->last_rows && feed_ends_together(g) && columns > 1 && g->columns <= 1 ? session->last_rows
+                                                                                         : g->graph;
 }
 
 static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *error)
 {
     const bool whole = g->kind == PRONY_CACHE_NONE;
     const prn_growth growth = feed_growth(g, columns);
-    const int64_t first = whole ? 0 : g->computed, count = whole ? g->computed + columns : columns;
+    const int64_t first = whole ? 0 : g->computed, all = whole && g->columns ? g->columns : g->computed + columns,
+                  count = whole ? all : columns;
     if (growth != PRN_GROWTH_NONE && !g->growing[growth]) PRN_TRY(feed_grow(g, growth, columns, error));
     prn_session_set_growth(g->session, growth);
     g->session->graph = feed_graph(g, first, count);
@@ -348,10 +402,10 @@ static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *e
     const int64_t start = prn_now_ns();
     PRN_TRY(prony_session_run(g->session, error));
     g->last_run_ns = prn_now_ns() - start;
-    PRN_TRY(feed_check_caches(g, first + count, error));
+    PRN_TRY(feed_check_caches(g, first, count, error));
     PRN_TRY(feed_take_scores(g, count, error));
     PRN_TRY(feed_keep_cross(g, error));
-    feed_turn_caches(g, first);
+    feed_turn_caches(g, first, count);
     g->computed += columns;
     g->has_scores = true;
     return PRONY_OK;

@@ -29,7 +29,7 @@ const prn_key prn_generation_keys[] = {
     {"new_tokens", PRN_AT(G, new_tokens), PRN_LEAST_1, "Generated tokens of each sequence."},
     {"warmup_repetitions", PRN_AT(G, warmup_repetitions), PRN_LEAST_0, "Repetitions before those that count."},
     {"repetitions", PRN_AT(G, repetitions), PRN_LEAST_1, "Measured repetitions: the prompt, then the new tokens."},
-    {"cache", PRN_AT(G, cache), PRN_ALWAYS, "none: each step computes the whole sequence; shared: a buffer of fixed length.", "none|growing|shared"},
+    {"cache", PRN_AT(G, cache), PRN_ALWAYS, "none: each step computes the whole sequence; shared: buffers or states of a fixed size.", "none|growing|shared"},
     {"convention", PRN_AT(G, convention), PRN_IF_SET | PRN_EMPTY, "Input and output of the first cache."},
     {"prefill_tokens_per_second", PRN_AT(G, prefill_tokens_per_second), PRN_LEAST_0, "Prompt tokens of all sequences, over the median time of the prompt."},
     {"prefill_ci95", PRN_TWO(G, prefill_ci95), PRN_ALWAYS, "95 % interval."},

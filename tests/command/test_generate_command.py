@@ -234,6 +234,53 @@ class Generate(CommandTest):
             initializers=[table, narrow, ob.int64s("one", [1], [1])]))
         return path, [word for k in range(caches) for word in ("--cache", "a%d=b%d" % (k, k))]
 
+    def recurrent_decoder(self, second_table):
+        """One token a run; the state is half the former one and a row of the table. `second_table`: 'b' gathers rows too."""
+        table = ob.floats("table", [16, 16], [((row * 7 + column * 5) % 11) / 11 for row in range(16) for column in range(16)])
+        nodes = [ob.node("Gather", ["table", "a"], ["x"]), ob.node("Squeeze", ["x", "one"], ["row"]),
+                 ob.node("Mul", ["old", "half"], ["kept"]), ob.node("Add", ["kept", "row"], ["new"]),
+                 ob.node("MatMul", ["new", "table"], ["scores"])]
+        inputs = [ob.value("a", ob.INT64, ["n", 1]), ob.value("old", ob.FLOAT, ["n", 16])]
+        if second_table:
+            nodes.insert(1, ob.node("Gather", ["table", "b"], ["y"]))
+            inputs.insert(1, ob.value("b", ob.INT64, ["n", 1]))
+        return self.save("recurrent.onnx", ob.graph(
+            nodes, inputs=inputs, outputs=[ob.value("scores", ob.FLOAT, ["n", 16]), ob.value("new", ob.FLOAT, ["n", 16])],
+            initializers=[table, ob.floats("half", [1], [0.5]), ob.int64s("one", [1], [1])]))
+
+    def test_a_decoder_without_known_names(self):
+        model, prompt = self.recurrent_decoder(False), ("--generate", "new=6", "--prompt-ids", "1,2,3")
+        wanted = self.ids(model, *prompt)
+        self.assertEqual(len(wanted[0]), 6)
+        self.assertIn("old -> new", self.succeed("bench", model, "--generate", "prompt=4,new=3", "-r", "1"))
+        self.succeed("profile", model, "--generate", "prompt=4,new=3", "-q", "--json", self.path("p.json"))
+        self.assertEqual(list(Schema("report").problems(json.loads(self.read(self.path("p.json"))))), [])
+        counted = self.save("counted.onnx", ob.graph(
+            [ob.node("Gather", ["table", "ids"], ["x"]), ob.node("Gather", ["table", "cur_len"], ["y"]),
+             ob.node("Add", ["x", "y"], ["logits"])],
+            inputs=[ob.value("ids", ob.INT64, ["n", "s"]), ob.value("cur_len", ob.INT64, [1])],
+            outputs=[ob.value("logits", ob.FLOAT, ["n", "s", 2])], initializers=[ob.floats("table", [9, 2], range(18))]))
+        lone = self.save("lone.onnx", ob.graph(
+            [ob.node("Gather", ["table", "ids"], ["x"]), ob.node("ReduceSum", ["past_k"], ["sum"], keepdims=0),
+             ob.node("Add", ["x", "sum"], ["logits"])],
+            inputs=[ob.value("ids", ob.INT64, ["n", "s"]), ob.value("past_k", ob.FLOAT, ["n", 2, 4])],
+            outputs=[ob.value("logits", ob.FLOAT, ["n", "s", 2])], initializers=[ob.floats("table", [9, 2], range(18))]))
+        self.refuse(FAILED, ["input 'past_k' looks like a cache", "--cache 'past_k=OUTPUT'"], "run", lone, *prompt)
+        self.refuse(FAILED, ["input 'cur_len' counts tokens", "--roles past_length=cur_len"], "run", counted, *prompt)
+        self.assertEqual(self.ids(counted, *prompt, "--roles", "total=cur_len"), [[1] * 6])
+        versus = ("--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library())
+        self.refuse(FAILED, ["versus wants ids [batch, length] of any length (input 'a')"], "versus", model, *versus)
+        state = self.save("state.onnx", ob.graph(
+            [ob.node("Gather", ["table", "ids"], ["logits"]), ob.node("Mul", ["old", "half"], ["new"])],
+            inputs=[ob.value("ids", ob.INT64, ["n", "s"]), ob.value("old", ob.FLOAT, ["n", 16])],
+            outputs=[ob.value("logits", ob.FLOAT, ["n", "s", 2]), ob.value("new", ob.FLOAT, ["n", 16])],
+            initializers=[ob.floats("table", [3, 2], [0.5] * 6), ob.floats("half", [1], [0.5])]))
+        self.refuse(FAILED, ["versus does not run static caches or recurrent states (input 'old')"], "versus", state, *versus)
+        both = self.recurrent_decoder(True)
+        self.refuse(FAILED, ["it may be 'a' or 'b'", "--roles ids=NAME"], "run", both, *prompt)
+        self.assertEqual(self.ids(both, *prompt, "--roles", "ids=a,positions=b"), wanted)
+        self.refuse(USAGE, ["--roles needs ids=NAME", "past_length"], "run", both, *prompt, "--roles", "id=a")
+
     def versus_fake(self, caches, *arguments, **environment):
         path, options = self.counting_decoder(caches)
         environment = {"FAKE_ORT": "decoder", "FAKE_ORT_CACHES": str(caches), "TMPDIR": self.folder, **environment}

@@ -55,12 +55,54 @@ static void constants(model_builder *m)
     number(m, "two", "", 2);
     number(m, "first_axis", "1", 0);
     number(m, "second_axis", "1", 1);
+    number(m, "third_axis", "1", 2);
+    number(m, "end", "1", POSITIONS);
     mb_initializer(m, "mask_axes", PRONY_INT64, "2", (int64_t[]){1, 2});
     mb_initializer(m, "head_shape", PRONY_INT64, "4", (int64_t[]){0, 0, HEADS, HEAD});
     mb_initializer(m, "flat_shape", PRONY_INT64, "3", (int64_t[]){0, 0, WIDTH});
     scalar(m, "scale", 0.5f);
     scalar(m, "none", 0.0f);
     scalar(m, "least", -1e9f);
+}
+
+/* Rows first: new ones joined behind the past ones, or written into them by position. */
+static void cached_rows_first(model_builder *m, const decoder_style *style, int which)
+{
+    const char name = "kv"[which];
+    char fresh[8], turned[16], past[16], inputs[96], all[8];
+    snprintf(fresh, sizeof fresh, "%c", name);
+    snprintf(turned, sizeof turned, "%c_turned_rows", name);
+    snprintf(all, sizeof all, "%c_all", name);
+    mb_node(m, "Transpose", fresh, turned, "perm=[2,0,1,3]");
+    if (style->cache == ROWS_FIRST) {
+        snprintf(inputs, sizeof inputs, "%s %s", style->past[which], turned);
+        mb_node(m, "Concat", inputs, style->present[which], "axis=0");
+        mb_node(m, "Transpose", style->present[which], all, "perm=[1,2,0,3]");
+        return;
+    }
+    snprintf(past, sizeof past, "%c_past_rows", name);
+    mb_node(m, "Transpose", style->past[which], past, "perm=[2,0,1,3]");
+    snprintf(inputs, sizeof inputs, "%s row_index %s", past, turned);
+    snprintf(turned, sizeof turned, "%c_all_rows", name);
+    mb_node(m, "ScatterND", inputs, turned, "");
+    mb_node(m, "Transpose", turned, style->present[which], "perm=[1,2,0,3]");
+    mb_node(m, "Identity", style->present[which], all, "");
+}
+
+/* "row_of_each": the positions of new rows in a cache of one length. */
+static void written_rows(model_builder *m, const decoder_style *style)
+{
+    if (strcmp(style->written_dims, "1") == 0) {
+        mb_node(m, "Shape", style->ids, "written_shape", "");
+        mb_node(m, "Gather", "written_shape one", "written_count", "");
+        mb_node(m, "Range", "zero written_count one", "written_range", "");
+        char inputs[64];
+        snprintf(inputs, sizeof inputs, "written_range %s", style->written);
+        mb_node(m, "Add", inputs, "row_of_each", "");
+    } else {
+        mb_node(m, "Identity", style->written, "row_of_each", "");
+    }
+    mb_node(m, "Unsqueeze", "row_of_each second_axis", "row_index", "");
 }
 
 /* Keys or values with those of the cache before them: "k_all" of "k". */
@@ -85,6 +127,17 @@ static void cached(model_builder *m, const decoder_style *style, int which)
         mb_node(m, "Gather", inputs, old, "axis=0");
         snprintf(inputs, sizeof inputs, "%s %s", old, fresh);
         mb_node(m, "Concat", inputs, all, "axis=2");
+    } else if (style->cache == NEW_ROWS) {
+        snprintf(inputs, sizeof inputs, "%s %s", style->past[which], fresh);
+        mb_node(m, "Concat", inputs, all, "axis=2");
+        mb_node(m, "Identity", fresh, style->present[which], "");
+    } else if (style->cache == ROLLED) {
+        snprintf(inputs, sizeof inputs, "%s %s", style->past[which], fresh);
+        mb_node(m, "Concat", inputs, all, "axis=2");
+        snprintf(inputs, sizeof inputs, "%s second_axis end third_axis", all);
+        mb_node(m, "Slice", inputs, style->present[which], "");
+    } else if (style->cache == ROWS_FIRST || style->cache == WRITTEN) {
+        cached_rows_first(m, style, which);
     } else {
         snprintf(inputs, sizeof inputs, "%s %s%s%s", style->past[which], fresh, style->cache == TWICE ? " " : "",
                  style->cache == TWICE ? fresh : "");
@@ -98,6 +151,7 @@ static void attend(model_builder *m, const decoder_style *style)
     mb_node(m, "MatMul", "x wq", "q_flat", "");
     mb_node(m, "Reshape", "q_flat head_shape", "q_heads", "");
     mb_node(m, "Transpose", "q_heads", "q", "perm=[0,2,1,3]");
+    if (style->cache == WRITTEN) written_rows(m, style);
     for (int which = 0; which < 2; which++) cached(m, style, which);
     if (style->cache == PACKED) {
         mb_node(m, "Unsqueeze", "k_all first_axis", "k_packed", "");
@@ -109,20 +163,27 @@ static void attend(model_builder *m, const decoder_style *style)
     mb_node(m, "Mul", "products scale", "scores", "");
     mb_node(m, "Shape", "k_all", "k_shape", "");
     mb_node(m, "Gather", "k_shape two", "total", "");
-    mb_node(m, "Shape", style->ids ? style->ids : "input_ids", "ids_shape", "");
+    mb_node(m, "Shape", style->ids, "ids_shape", "");
     mb_node(m, "Gather", "ids_shape one", "rows", "");
     mb_node(m, "Sub", "total rows", "first", "");
-    mb_node(m, "Range", "first total one", "mine_flat", "");
+    if (style->cache == WRITTEN)
+        mb_node(m, "Identity", "row_of_each", "mine_flat", "");
+    else
+        mb_node(m, "Range", "first total one", "mine_flat", "");
     mb_node(m, "Unsqueeze", "mine_flat second_axis", "mine", "");
     mb_node(m, "Range", "zero total one", "everything", "");
     mb_node(m, "Greater", "everything mine", "future", "");
     mb_node(m, "Where", "future least none", style->no_mask ? "bias" : "causal", "");
     if (style->wide_mask == PRONY_FLOAT32) {
-        mb_node(m, "Identity", "attention_mask", "bias", "");
+        mb_node(m, "Identity", style->mask, "bias", "");
     } else if (style->wide_mask) {
-        mb_node(m, "Where", "attention_mask none least", "bias", "");
+        char wide[64];
+        snprintf(wide, sizeof wide, "%s none least", style->mask);
+        mb_node(m, "Where", wide, "bias", "");
     } else if (!style->no_mask) {
-        mb_node(m, "Unsqueeze", "attention_mask mask_axes", "seen", "");
+        char narrow[64];
+        snprintf(narrow, sizeof narrow, "%s mask_axes", style->mask);
+        mb_node(m, "Unsqueeze", narrow, "seen", "");
         mb_node(m, "Equal", "seen zero", "hidden", "");
         mb_node(m, "Where", "hidden least causal", "bias", "");
     }
@@ -142,15 +203,16 @@ static void attend_grouped(model_builder *m, const decoder_style *style)
     mb_node(m, "MatMul", "x wk", "k", "");
     mb_node(m, "MatMul", "x wv", "v", "");
     if (!lengths) {
-        mb_node(m, "ReduceSum", "attention_mask second_axis", "seen", "keepdims=0");
+        snprintf(inputs, sizeof inputs, "%s second_axis", style->mask);
+        mb_node(m, "ReduceSum", inputs, "seen", "keepdims=0");
         mb_node(m, "Sub", "seen one", "last", "");
         mb_node(m, "Cast", "last", "lengths", "to=6");
-        mb_node(m, "Shape", "attention_mask", "mask_shape", "");
+        mb_node(m, "Shape", style->mask, "mask_shape", "");
         mb_node(m, "Gather", "mask_shape one", "total_wide", "");
         mb_node(m, "Cast", "total_wide", "total", "to=6");
     }
     snprintf(inputs, sizeof inputs, "q k v %s %s %s %s", style->past[0], style->past[1],
-             lengths ? "seqlens_k" : "lengths", lengths ? "total_sequence_length" : "total");
+             lengths ? style->lengths : "lengths", lengths ? style->total : "total");
     snprintf(outputs, sizeof outputs, "joined %s %s", style->present[0], style->present[1]);
     mb_node(m, "com.microsoft::GroupQueryAttention", inputs, outputs, "num_heads=2 kv_num_heads=2 scale=0.5");
 }
@@ -189,36 +251,73 @@ static void decoder_branch(model_builder *m, const decoder_style *style, const c
     mb_graph_end(m);
 }
 
-model_builder *decoder_model(const decoder_style *style)
+/* Dimensions of a cache: its input's, or its output's. */
+static const char *cache_dims(cache_style cache, bool output)
+{
+    switch (cache) {
+    case PACKED:
+        return output ? "2,batch,2,now,4" : "2,batch,2,past,4";
+    case WRITTEN:
+        return "batch,2,32,4";
+    case ROLLED:
+        return "batch,2,31,4";
+    case NEW_ROWS:
+        return output ? "batch,2,rows,4" : "batch,2,past,4";
+    case ROWS_FIRST:
+        return output ? "now,batch,2,4" : "past,batch,2,4";
+    default:
+        return output ? "batch,2,now,4" : "batch,2,past,4";
+    }
+}
+
+static decoder_style with_names(const decoder_style *given)
+{
+    decoder_style s = *given;
+    if (!s.ids) s.ids = "input_ids";
+    if (!s.mask) s.mask = "attention_mask";
+    if (!s.positions) s.positions = "position_ids";
+    if (!s.lengths) s.lengths = "seqlens_k";
+    if (!s.total) s.total = "total_sequence_length";
+    if (!s.ids_dims) s.ids_dims = "batch,rows";
+    if (!s.mask_dims) s.mask_dims = s.wide_mask ? "batch,1,rows,total" : "batch,total";
+    return s;
+}
+
+model_builder *decoder_model(const decoder_style *given)
 {
     model_builder *m = mb_begin(17);
+    decoder_style named = with_names(given);
+    const decoder_style *style = &named;
     const bool grouped = style->cache == GROUPED || style->cache == GROUPED_LENGTHS;
-    const char *ids = style->ids ? style->ids : "input_ids";
+    const char *ids = style->ids;
     char inputs[64];
     mb_opset(m, "com.microsoft", 1);
-    mb_input(m, ids, PRONY_INT64, "batch,rows");
-    if (!style->no_mask) {
-        if (style->wide_mask)
-            mb_input(m, "attention_mask", style->wide_mask, "batch,1,rows,total");
-        else
-            mb_input(m, "attention_mask", PRONY_INT64, "batch,total");
-    }
-    if (!style->no_positions) mb_input(m, "position_ids", PRONY_INT64, "batch,rows");
+    mb_input(m, ids, PRONY_INT64, style->ids_dims);
+    if (!style->no_mask) mb_input(m, style->mask, style->wide_mask ? style->wide_mask : PRONY_INT64, style->mask_dims);
+    if (!style->no_positions) mb_input(m, style->positions, PRONY_INT64, style->ids_dims);
+    if (style->written) mb_input(m, style->written, PRONY_INT64, style->written_dims);
+    if (style->first_output) mb_output(m, style->first_output, PRONY_FLOAT32, "batch,rows,8");
     if (style->use_cache || style->merged) mb_input(m, "use_cache_branch", PRONY_BOOL, "1");
     if (style->encoder) mb_input(m, "encoder_hidden_states", PRONY_FLOAT32, "batch,8");
     if (style->cache == GROUPED_LENGTHS) {
-        mb_input(m, "seqlens_k", PRONY_INT32, "batch");
-        mb_input(m, "total_sequence_length", PRONY_INT32, "");
+        mb_input(m, style->lengths, PRONY_INT32, "batch");
+        mb_input(m, style->total, PRONY_INT32, "");
     }
     for (int k = 0; k < 2 && style->past[k]; k++) {
-        mb_input(m, style->past[k], PRONY_FLOAT32, style->cache == PACKED ? "2,batch,2,past,4" : "batch,2,past,4");
-        mb_output(m, style->present[k], PRONY_FLOAT32, style->cache == PACKED ? "2,batch,2,now,4" : "batch,2,now,4");
+        mb_input(m, style->past[k], PRONY_FLOAT32, style->unnamed ? "?,?,2,4" : cache_dims(style->cache, false));
+        mb_output(m, style->present[k], PRONY_FLOAT32, style->unnamed ? "?,?,2,4" : cache_dims(style->cache, true));
     }
     constants(m);
+    if (!strchr(style->ids_dims, ',')) { /* of one sequence */
+        snprintf(inputs, sizeof inputs, "%s first_axis", ids);
+        mb_node(m, "Unsqueeze", inputs, "ids_of_batch", "");
+        named.ids = ids = "ids_of_batch";
+    }
     snprintf(inputs, sizeof inputs, "table %s", ids);
     mb_node(m, "Gather", inputs, style->no_positions ? "x" : "tokens", "");
     if (!style->no_positions) {
-        mb_node(m, "Gather", "places position_ids", "placed", "");
+        snprintf(inputs, sizeof inputs, "places %s", style->positions);
+        mb_node(m, "Gather", inputs, "placed", "");
         mb_node(m, "Add", "tokens placed", "x", "");
     }
     if (style->merged) {
@@ -241,6 +340,7 @@ model_builder *decoder_model(const decoder_style *style)
     }
     mb_node(m, "MatMul", "joined wo", "projected", "");
     mb_node(m, "Add", "x projected", "sum", "");
+    if (style->first_output) mb_node(m, "Identity", "sum", style->first_output, "");
     if (style->encoder) {
         mb_node(m, "Unsqueeze", "encoder_hidden_states second_axis", "states", "");
         mb_node(m, "Add", "sum states", "with_states", "");

@@ -7,7 +7,18 @@
 
 enum { VOCABULARY = 16, WIDTH = 8, HEADS = 2, HEAD = WIDTH / HEADS, POSITIONS = 32, NEW = 12 };
 
-typedef enum cache_style { NO_CACHE, TWO_TENSORS, PACKED, GROUPED, GROUPED_LENGTHS, TWICE } cache_style;
+typedef enum cache_style {
+    NO_CACHE,
+    TWO_TENSORS,
+    PACKED,
+    GROUPED,
+    GROUPED_LENGTHS,
+    TWICE,
+    WRITTEN,
+    NEW_ROWS,
+    ROWS_FIRST,
+    ROLLED
+} cache_style;
 
 typedef struct decoder_style {
     cache_style cache;
@@ -15,7 +26,12 @@ typedef struct decoder_style {
     bool no_mask, no_positions, use_cache, encoder;
     bool merged;      /* use_cache_branch chooses, by an If, between a branch with the cache and one without */
     const char *peek; /* another reader of keys: "present", or of the past ones: "past" */
-    const char *ids;
+    const char *ids, *mask, *positions, *lengths, *total; /* names; NULL: Optimum's and GenAI's */
+    const char *ids_dims, *mask_dims; /* NULL: "batch,rows" and "batch,total"; ids may have rank 1 */
+    const char *written; /* WRITTEN: the input that tells where rows belong, and its dimensions: one a row ("rows"), */
+    const char *written_dims; /* or the first one ("1") */
+    bool unnamed;             /* ROWS_FIRST: free dimensions of the cache have no names */
+    const char *first_output; /* an output of floats before the logits */
     prony_dtype
         wide_mask;    /* the mask is [batch, 1, rows, total] of this type, and hides later keys too; UNDEFINED: no */
     const char *tail; /* behind the last product: "bias" and a scale, another "reader", or a "mean" of all rows */
