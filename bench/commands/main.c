@@ -9,30 +9,18 @@ static int dispatch(const options *o)
     static const struct {
         const char *name;
         int (*run)(const options *o);
-    } table[] = {{"inspect", command_inspect},
-                 {"run", command_run},
-                 {"profile", command_profile},
-                 {"bench", command_bench},
-                 {"eval", command_eval},
-                 {"verify", command_verify},
-                 {"ops", command_ops},
-                 {"compare", command_compare},
-                 {"check", command_check},
-                 {"recommend", command_recommend},
-                 {"machine", command_machine},
-                 {"devices", command_devices},
-                 {"extract", command_extract},
-                 {"quantize", command_quantize},
-                 {"serve", command_serve},
-                 {"capacity", command_capacity},
-                 {"manual", command_manual},
-                 {"completion", command_completion},
-                 {"metrics", command_metrics},
-                 {"scale", command_scale},
-                 {"history", command_history},
-                 {"worker", command_worker},
-                 {"versus", command_versus},
-                 {"peer", command_peer}};
+    } table[] = {{"inspect", command_inspect}, {"run", command_run},
+                 {"profile", command_profile}, {"bench", command_bench},
+                 {"eval", command_eval},       {"verify", command_verify},
+                 {"ops", command_ops},         {"compare", command_compare},
+                 {"check", command_check},     {"recommend", command_recommend},
+                 {"machine", command_machine}, {"devices", command_devices},
+                 {"extract", command_extract}, {"quantize", command_quantize},
+                 {"serve", command_serve},     {"capacity", command_capacity},
+                 {"manual", command_manual},   {"completion", command_completion},
+                 {"metrics", command_metrics}, {"scale", command_scale},
+                 {"history", command_history}, {"worker", command_worker},
+                 {"versus", command_versus},   {"peer", command_peer}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (strcmp(table[i].name, o->command) == 0) return table[i].run(o);
     return EXIT_USAGE;
