@@ -33,14 +33,22 @@ typedef struct outgoing {
     int32_t to, tag, at;
 } outgoing;
 
-/* The message that brings an input of the stage. */
+/* The message that brings an input of the stage, or outputs of the model. */
 typedef struct incoming {
     MPI_Request request;
     char *bytes;
     size_t size;
     bool begun;
+    int from; /* of outputs */
     int64_t began_ns, ended_ns;
 } incoming;
+
+/* A tensor that grows by its first dimension. `value` points into `bytes`. */
+typedef struct kept_tensor {
+    prony_value value;
+    char *bytes;
+    size_t size, room;
+} kept_tensor;
 
 typedef struct pipeline {
     const options *o;
@@ -54,7 +62,9 @@ typedef struct pipeline {
     outgoing *sending;
     size_t sending_count, sending_capacity;
     incoming *inputs;      /* [of the stage] */
-    prony_value **outputs; /* [of the model] that this rank makes or, on rank 0, has got: of one run */
+    prony_value **outputs; /* rank 0, [of the model]: of one run; they lie in `kept` */
+    kept_tensor *kept;
+    incoming outputs_in; /* rank 0: the message that arrives now */
     size_t model_outputs;
     int64_t run_began_ns, *samples_ns; /* rank 0: of each run */
     size_t sample_count, sample_capacity, ended;
@@ -90,11 +100,15 @@ void pipeline_note(pipeline *p, pipeline_span span, int64_t run, size_t bytes);
 void pipeline_begin_spans(pipeline *p);
 /* Waits until everything is sent, and gives all up. */
 void pipeline_end(pipeline *p);
+/* ---- tensors.c ---- */
 /* A value as a message and back; the caller frees it by free(). NULL: out of memory, or no tensor of numbers. */
 char *tensor_pack(const prony_value *value, size_t *size);
 /* `out` points into `bytes`. False: damaged. */
 bool tensor_unpack(prony_value *out, const char *bytes, size_t size);
 size_t tensor_bytes(const prony_value *value);
+/* Keeps a copy, behind the one before along the first dimension unless it is the first of `parts`. False: another type
+ * or shape than before, no tensor of numbers, or out of memory. */
+bool tensor_keep(kept_tensor *k, const prony_value *value, bool first, int64_t parts);
 /* A short sleep of a rank that waits for others. */
 void pipeline_pause(void);
 /* Tells rank 0 why this rank cannot go on. */

@@ -320,7 +320,8 @@ static prony_status make_stage(sharded *s, prony_error *error)
     p->model_outputs = prony_model_output_count(s->model);
     p->inputs = calloc(p->rows[p->rank].input_count + 1, sizeof *p->inputs);
     p->outputs = calloc(p->model_outputs + 1, sizeof(void *));
-    if (status == PRONY_OK && (!p->inputs || !p->outputs)) status = PRONY_OUT_OF_MEMORY;
+    p->kept = calloc(p->model_outputs + 1, sizeof *p->kept);
+    if (status == PRONY_OK && (!p->inputs || !p->outputs || !p->kept)) status = PRONY_OUT_OF_MEMORY;
     for (size_t i = 0; p->inputs && i < p->rows[p->rank].input_count; i++) p->inputs[i].request = MPI_REQUEST_NULL;
     return status;
 }
