@@ -1,6 +1,5 @@
 /* See the header. A message is a header of the type and shape, and the elements: each tensor may have another shape in
- * each micro-batch. Receives begin as soon as a message is there, also while the stage has other work to begin; sends
- * end while the next micro-batch is computed. */
+ * each micro-batch. Receives begin as soon as a message is there, and sends end, while the stage computes (progress.c). */
 #include "bench/cluster/pipeline.h"
 
 #include "bench/process/interrupt.h"
@@ -176,8 +175,17 @@ static void take_model_outputs(pipeline *p)
     }
 }
 
-/* Begins what can begin, and returns whether all tensors of the next micro-batch are there. */
-static bool pipeline_advance(pipeline *p)
+bool pipeline_outstanding(const pipeline *p)
+{
+    const prony_shard_stage *row = &p->rows[p->rank];
+    if (p->sending_count || p->outputs_in.begun) return true;
+    for (size_t i = 0; i < row->input_count; i++)
+        if (!is_local(p, &row->inputs[i]) && (!p->inputs[i].begun || p->inputs[i].request != MPI_REQUEST_NULL))
+            return true;
+    return false;
+}
+
+bool pipeline_advance(pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
     bool all = true;
@@ -377,7 +385,10 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     if (status != PRONY_OK) return status;
     if (p->rank == 0 && p->at == 0) p->run_began_ns = prony_now_ns();
     p->computing_since_ns = prony_now_ns();
-    if (p->bound) return PRONY_OK; /* a profile binds once before it plans */
+    if (p->bound) {
+        pipeline_progress_begin(p);
+        return PRONY_OK; /* a profile binds once before it plans */
+    }
     if (p->at == 0) pipeline_begin_spans(p);
     if (p->rank == 0) status = send_inputs(p, error);
     const int64_t waits_ns = prony_now_ns(), run = p->counts ? p->run : 0;
@@ -404,6 +415,7 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     }
     (void)pipeline_advance(p); /* what is there for the next one comes in meanwhile */
     p->bound = status == PRONY_OK;
+    if (p->bound) pipeline_progress_begin(p);
     p->computing_since_ns = prony_now_ns();
     return status;
 }
@@ -497,6 +509,7 @@ prony_status pipeline_after(void *user, prony_session *session, prony_error *err
 {
     pipeline *p = user;
     const int64_t now = prony_now_ns();
+    pipeline_progress_end(p);
     if (p->counts) p->computing_ns += now - p->computing_since_ns;
     pipeline_note(p, (pipeline_span){SPAN_COMPUTE, p->rank, 0, (int32_t)p->at, p->computing_since_ns, now},
                   p->counts ? p->run : 0, 0);

@@ -7,6 +7,7 @@
 #include "prony_shard.h"
 
 #include <mpi.h>
+#include <pthread.h>
 
 /* An action of a rank in the last measured run, by its own clock. `tag`: of the tensor, an input of the stage that reads it;
  * OUTPUTS_TAG: the model's outputs. */
@@ -50,6 +51,14 @@ typedef struct kept_tensor {
     size_t size, room;
 } kept_tensor;
 
+/* The thread of progress.c; the pipeline's messages are its own while `computes`. */
+typedef struct progress {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool runs, computes, asleep, ends;
+} progress;
+
 typedef struct pipeline {
     const options *o;
     MPI_Comm tensors; /* messages of tensors alone */
@@ -83,6 +92,7 @@ typedef struct pipeline {
     prony_status (*begin_run)(void *user, prony_error *error);
     prony_status (*end_run)(void *user, prony_error *error);
     void *run_user;
+    progress progress;
     bool lost; /* another rank failed, is silent, or this one was told to stop */
     char failure[PRONY_ERROR_MESSAGE_BYTES];
     /* Rank 0: by rank, it told of a failure, so it answers; the first report about a rank that answers. */
@@ -93,6 +103,21 @@ typedef struct pipeline {
 /* Around one micro-batch: waits for its tensors and binds them; sends what others need. */
 prony_status pipeline_before(void *user, prony_session *session, prony_error *error);
 prony_status pipeline_after(void *user, prony_session *session, prony_error *error);
+/* Begins what can begin, and returns whether all tensors of the next micro-batch are there. */
+bool pipeline_advance(pipeline *p);
+/* Does a message of this rank move, or is one of the next micro-batch missing? */
+bool pipeline_outstanding(const pipeline *p);
+
+/* ---- progress.c ---- */
+
+/* Starts the thread that moves messages while the stage computes. False: MPI allows one thread alone, or no thread
+ * could start; messages then move between micro-batches. */
+bool pipeline_progress_start(pipeline *p);
+/* Around the time in which the main thread computes. Between begin and end the main thread must not call MPI. */
+void pipeline_progress_begin(pipeline *p);
+void pipeline_progress_end(pipeline *p);
+void pipeline_progress_stop(pipeline *p);
+
 /* Waits until everything is sent. */
 prony_status pipeline_drain(pipeline *p, prony_error *error);
 /* Notes what happened, while runs count. `bytes`: of a message. spans.c */

@@ -114,7 +114,7 @@ static int run_ranks(const options *o, int *argc, char ***argv)
     sigaddset(&both, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &both, NULL);
     sigaction(SIGUSR1, &(struct sigaction){.sa_handler = note_warning, .sa_flags = SA_RESTART}, NULL);
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         return fail(o, "MPI cannot start on this rank");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     interrupt_begin(o);

@@ -371,6 +371,7 @@ static prony_status run_unmeasured(sharded *s, int64_t runs, prony_error *error)
         if (status == PRONY_OK) status = prony_session_run(p->session, error);
         if (status == PRONY_OK) status = pipeline_after(p, p->session, error);
     }
+    pipeline_progress_end(p);
     return status;
 }
 
@@ -414,26 +415,37 @@ static bool agree_on_runs(sharded *s, double run_seconds)
     return fine;
 }
 
+static prony_status run_measured(sharded *s, prony_error *error)
+{
+    pipeline *p = &s->pipe;
+    prony_profile_options o = PRONY_PROFILE_OPTIONS_INIT;
+    o.warmup_runs = 0;
+    o.runs = s->runs * p->micro_batches;
+    o.preprocess = pipeline_before;
+    o.postprocess = pipeline_after;
+    o.phase_user = p;
+    p->counts = true;
+    const prony_status status = prony_session_profile(&s->report, p->session, &o, error);
+    pipeline_progress_end(p);
+    p->counts = false;
+    return status;
+}
+
 static int measure(sharded *s)
 {
     prony_error error = {0};
     pipeline *p = &s->pipe;
     const int64_t warm = warmup_runs(s->o);
+    (void)pipeline_progress_start(p);
     prony_status status = run_unmeasured(s, warm, &error);
     const double last = p->rank == 0 && warm ? (double)(prony_now_ns() - p->run_began_ns) * 1e-9 : 0;
-    if (status == PRONY_OK && !agree_on_runs(s, last)) return EXIT_FAILED;
-    if (status == PRONY_OK) {
-        prony_profile_options o = PRONY_PROFILE_OPTIONS_INIT;
-        o.warmup_runs = 0;
-        o.runs = s->runs * p->micro_batches;
-        o.preprocess = pipeline_before;
-        o.postprocess = pipeline_after;
-        o.phase_user = p;
-        p->counts = true;
-        status = prony_session_profile(&s->report, p->session, &o, &error);
-        p->counts = false;
-        if (status == PRONY_OK) status = run_unmeasured(s, s->rest, &error);
+    if (status == PRONY_OK && !agree_on_runs(s, last)) {
+        pipeline_progress_stop(p);
+        return EXIT_FAILED;
     }
+    if (status == PRONY_OK) status = run_measured(s, &error);
+    if (status == PRONY_OK) status = run_unmeasured(s, s->rest, &error);
+    pipeline_progress_stop(p);
     if (status == PRONY_OK) return EXIT_DONE;
     if (!p->lost) {
         pipeline_fail(p, *error.message ? error.message : prony_status_text(status));
