@@ -142,19 +142,26 @@ static void keep_slowest(sharded *s, const link_figures *link)
 static bool take_link(sharded *s, int rank, message *m)
 {
     link_figures link;
+    prony_link_row row;
     (void)rank;
     message_take(m, &link, sizeof link);
     keep_slowest(s, &link);
+    for (int64_t left = message_take_number(m); !m->bad && left > 0; left--) {
+        message_take(m, &row, sizeof row);
+        if (!m->bad && !links_add(&s->links, &row)) return false;
+    }
     return !m->bad;
 }
 
 static bool measure_links(sharded *s)
 {
     message m = {0};
-    if (!links_measure(&s->pipe, &s->link)) return false;
+    if (!links_measure(&s->pipe, &s->link, &s->links)) return false;
     if (s->pipe.rank == 0) return shard_hear_all(s, TAG_LINK, cluster_limit(s->o, GRACE_SECONDS), take_link);
     message_put(&m, &s->link, sizeof s->link);
-    bool sent = cluster_send(0, TAG_LINK, &m, cluster_limit(s->o, GRACE_SECONDS));
+    message_put_number(&m, (int64_t)s->links.count);
+    message_put(&m, s->links.rows, s->links.count * sizeof *s->links.rows);
+    bool sent = !m.bad && cluster_send(0, TAG_LINK, &m, cluster_limit(s->o, GRACE_SECONDS));
     message_free(&m);
     return sent;
 }
@@ -367,6 +374,7 @@ int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
     session_release(s.whole);
     prony_shard_plan_release(s.plan);
     free(s.layer_ns);
+    free(s.links.rows);
     prony_model_release(s.model);
     for (int r = 0; r < s.pipe.ranks; r++) message_free(&s.hellos[r].from);
     free(s.hellos);

@@ -1,4 +1,4 @@
-/* Commands with --shard: one stage of the model on each rank. shard.c (who does what), shard_stages.c (the stages), pipeline.c (tensors between
+/* Commands with --shard: one stage of the model on each rank. shard.c (who does what), shard_stages.c (the stages), predict.c (a run's time), pipeline.c (tensors between
  * ranks), tensors.c (as bytes), progress.c (messages while a stage computes), links.c (the interconnect), shard_report.c (one report of all), shard_eval.c (labelled data). Commands that
  * deal data to ranks (deal.c) meet, wait and end as these do; their pipeline has no stages. */
 #ifndef PRN_BENCH_CLUSTER_SHARD_H
@@ -13,6 +13,7 @@ typedef struct sharded {
     prony_shard_plan *plan;
     pipeline pipe;
     link_figures link, slowest; /* of this rank; rank 0: of all */
+    link_table links;           /* of this rank; rank 0: of all */
     hello *hellos;              /* rank 0 */
     int64_t runs, rest;         /* measured; of eval: that follow, without times */
     double *layer_ns;           /* measured, of one micro-batch; on rank 0 in the end of all layers */
@@ -44,6 +45,8 @@ int shard_take_last_word(sharded *s);
 bool shard_send_report(sharded *s);
 int shard_join_reports(sharded *s);
 int shard_show(sharded *s);
+/* Rank 0: a run's time by the plan and the links. predict.c */
+int64_t predicted_step_ns(const sharded *s);
 
 /* Waits for a message of this tag, from any rank. False: failure, stop, a signal, or the limit. */
 bool shard_wait(sharded *s, int tag, int *rank, message *m, double seconds);
