@@ -6,8 +6,6 @@ sets are asserted; measure.py compares predicted with measured times on a quiet 
 """
 import json
 import os
-import random
-import struct
 import subprocess
 import sys
 import tempfile
@@ -21,26 +19,10 @@ from test_sharded import chain
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "command"))
 import command_case  # noqa: E402
 from command_case import DONE, Schema  # noqa: E402
-import onnx_bytes as ob  # noqa: E402
 
 NETWORK = None
 NS = 1e-9
 WIDTH = 512
-
-
-def deep(name, layers):
-    """MatMul and Relu in turn, with weights that are shifted copies of one matrix. A row of its output is one number."""
-    draw = random.Random(7)
-    base = struct.pack("<%df" % (WIDTH * WIDTH), *[draw.uniform(-0.07, 0.07) for _ in range(WIDTH * WIDTH)])
-    nodes, weights, last = [], [], "x"
-    for i in range(layers):
-        weights.append(ob.tensor("w%d" % i, 1, [WIDTH, WIDTH], base[4 * WIDTH * i:] + base[:4 * WIDTH * i]))
-        nodes += [ob.node("MatMul", [last, "w%d" % i], ["m%d" % i]), ob.node("Relu", ["m%d" % i], ["r%d" % i])]
-        last = "r%d" % i
-    nodes.append(ob.node("ReduceMean", [last], ["y"], axes=[1], keepdims=1))
-    graph = ob.graph(nodes, [ob.value("x", 1, ["N", WIDTH])], [ob.value("y", 1, ["N", 1])], weights)
-    with open(name, "wb") as file:
-        file.write(ob.model(graph))
 
 
 class OverANetwork(test_cluster.ClusterTest):
@@ -82,7 +64,7 @@ class OverANetwork(test_cluster.ClusterTest):
     def test_messages_move_while_ranks_compute(self):
         """Messages of 512 KiB, beyond what MPI sends at once, to a stage that computes for longer: most arrive inside of a
         computation of the rank that gets them."""
-        deep(self.path("deep.onnx"), 24)
+        test_cluster.deep(self.path("deep.onnx"), 24, WIDTH)
         report = self.report(2, "-b", "2048", "--micro-batch", "256", "-r", "5", "--shard-cut", "r5", model="deep.onnx")
         passes = [e for e in report["pipeline_events"] if e["kind"] == "compute" and e["rank"] == 1]
         arrived = [e for e in report["pipeline_events"] if e["kind"] == "receive" and e["rank"] == 1]
