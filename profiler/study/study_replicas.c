@@ -127,6 +127,8 @@ static prony_status fit_over_replicas(prony_study *s, size_t single, prony_error
         *fit = (prn_study_replica_fit){.configuration = single, .law = law ? PRN_LAW_USL : PRN_LAW_AMDAHL};
         PRN_TRY(prn_law_fit_processes(&fit->fit, fit->law, replicas, rates, count, error));
     }
+    prn_study_replica_bandwidth *bandwidth = &s->replica_bandwidths[s->replica_bandwidth_count];
+    s->replica_bandwidth_count += any && prn_study_replica_bandwidth_of(s, single, bandwidth);
     return PRONY_OK;
 }
 
@@ -134,7 +136,8 @@ prony_status prn_study_find_replications(prony_study *s, prony_error *error)
 {
     s->replications = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->replications);
     s->replica_fits = prn_bump_alloc(&s->results_pool, 2 * s->configuration_count + 1, sizeof *s->replica_fits);
-    if (!s->replications || !s->replica_fits) return prn_no_memory(error);
+    s->replica_bandwidths = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->replica_bandwidths);
+    if (!s->replications || !s->replica_fits || !s->replica_bandwidths) return prn_no_memory(error);
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *c = &s->configurations[i];
         if (c->replicas <= 1) {
