@@ -2,8 +2,6 @@
  * each micro-batch. Receives begin as soon as a message is there, and sends end, while the stage computes (progress.c). */
 #include "bench/cluster/pipeline.h"
 
-#include "bench/process/interrupt.h"
-
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -18,73 +16,6 @@ enum { RUN_GOES_ON = -1, RUN_ENDED = -2 }; /* behind the outputs of a micro-batc
 #define WAIT_SECONDS 120.0 /* for another rank, where --timeout says nothing else */
 
 /* ---- waiting ---- */
-
-/* `silent`: the rank that did not answer; -1: the failure is this rank's own. */
-static void pipeline_report(pipeline *p, int silent, const char *text)
-{
-    message m = {0};
-    if (p->rank != 0 && !p->lost && !interrupted()) {
-        message_put_number(&m, silent);
-        message_put_text(&m, text);
-        (void)cluster_send(0, TAG_FAILED, &m, cluster_limit(p->o, 10));
-        message_free(&m);
-    }
-    p->lost = true;
-}
-
-void pipeline_fail(pipeline *p, const char *text)
-{
-    pipeline_report(p, -1, text);
-}
-
-void pipeline_hear_failure(pipeline *p, int rank, message *m)
-{
-    const int64_t silent = message_take_number(m);
-    const char *text = message_take_text(m, NULL);
-    const bool answers = silent == 0 || (silent > 0 && silent < p->ranks && p->reported[silent]);
-    if (rank < p->ranks) p->reported[rank] = true;
-    char *to = answers ? p->doubtful : p->failure;
-    if (!*to) snprintf(to, sizeof p->failure, "rank %d: %.900s", rank, text);
-    p->lost = p->lost || !answers;
-}
-
-void pipeline_give_up(pipeline *p, int silent, const char *text)
-{
-    enum { REPORT_SECONDS = 2 };
-    if (p->lost) return;
-    if (p->rank != 0) {
-        pipeline_report(p, silent, text);
-        return;
-    }
-    for (const double end = cluster_now() + REPORT_SECONDS; !pipeline_stopped(p) && cluster_now() < end;) sched_yield();
-    if (!*p->failure && *p->doubtful && (silent == 0 || p->reported[silent]))
-        snprintf(p->failure, sizeof p->failure, "%s", p->doubtful);
-    if (!*p->failure) snprintf(p->failure, sizeof p->failure, "rank 0: %.900s", text);
-    p->lost = true;
-}
-
-/* Control messages: rank 0 hears of failures, the others of the end. */
-bool pipeline_stopped(pipeline *p)
-{
-    int rank, tag;
-    message m;
-    static const int ends[] = {TAG_FAILED, TAG_STOP, TAG_INTERRUPTED};
-    if (interrupted()) {
-        p->lost = true;
-        if (p->say_interrupted) p->say_interrupted(p->say_user);
-    }
-    for (size_t i = 0; !p->lost && i < sizeof ends / sizeof *ends; i++) {
-        if (!cluster_receive_of(ends[i], &rank, &tag, &m)) continue;
-        if (tag == TAG_FAILED) {
-            pipeline_hear_failure(p, rank, &m);
-        } else {
-            if (tag == TAG_INTERRUPTED) snprintf(p->failure, sizeof p->failure, "rank %d got a signal: ended", rank);
-            p->lost = true;
-        }
-        message_free(&m);
-    }
-    return p->lost;
-}
 
 static void end_sent(pipeline *p)
 {

@@ -96,6 +96,7 @@ typedef struct pipeline {
     bool lost; /* another rank failed, is silent, or this one was told to stop */
     char failure[PRONY_ERROR_MESSAGE_BYTES];
     /* Rank 0: by rank, it told of a failure, so it answers; the first report about a rank that answers. */
+    const hello *hellos; /* rank 0: of all ranks */
     bool reported[1025];
     char doubtful[PRONY_ERROR_MESSAGE_BYTES];
 } pipeline;
@@ -136,6 +137,9 @@ size_t tensor_bytes(const prony_value *value);
 bool tensor_keep(kept_tensor *k, const prony_value *value, bool first, int64_t parts);
 /* A short sleep of a rank that waits for others. */
 void pipeline_pause(void);
+
+/* ---- failures.c ---- */
+
 /* Tells rank 0 why this rank cannot go on. */
 void pipeline_fail(pipeline *p, const char *text);
 /* Tells rank 0 that rank `silent` did not answer. Ranks that wait for each other give up together, so rank 0 collects

@@ -361,6 +361,7 @@ int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
     s.pipe.say_interrupted = s.pipe.rank == 0 ? say_interrupted : NULL;
     s.pipe.say_user = &s;
     s.hellos = calloc((size_t)s.pipe.ranks, sizeof *s.hellos);
+    s.pipe.hellos = s.hellos;
     int code = s.hellos ? run(&s) : EXIT_FAILED;
     if (s.pipe.rank == 0)
         code = end_all(&s, code, together);

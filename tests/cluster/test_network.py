@@ -95,6 +95,7 @@ class OverANetwork(test_cluster.ClusterTest):
         self.assertNotEqual(run.wait(120), DONE)
         self.assertEqual(len(run.said), 1, run.out + run.err)
         self.assertIn("rank 1, which did not answer", run.said[0])
+        self.assertIn("rank 1 runs on node2", run.said[0])
 
     def until(self, holds, seconds=40):
         end = time.monotonic() + seconds
