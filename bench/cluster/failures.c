@@ -24,7 +24,7 @@ void pipeline_fail(pipeline *p, const char *text)
 }
 
 /* Rank 0: notes a failure once, with the hosts of the rank that tells of it and of the one that is silent. */
-static void note_failure(const pipeline *p, char *to, int rank, int64_t silent, const char *text)
+static void pipeline_note_failure(const pipeline *p, char *to, int rank, int64_t silent, const char *text)
 {
     const bool named = p->hellos && rank < p->ranks && p->hellos[rank].known;
     const bool both = p->hellos && silent >= 0 && silent < p->ranks && silent != rank && p->hellos[silent].known;
@@ -42,7 +42,7 @@ void pipeline_hear_failure(pipeline *p, int rank, message *m)
     const bool answers = silent == 0 || (silent > 0 && silent < p->ranks && p->reported[silent]);
     if (rank < p->ranks) p->reported[rank] = true;
     char *to = answers ? p->doubtful : p->failure;
-    note_failure(p, to, rank, silent, text);
+    pipeline_note_failure(p, to, rank, silent, text);
     p->lost = p->lost || !answers;
 }
 
@@ -57,7 +57,7 @@ void pipeline_give_up(pipeline *p, int silent, const char *text)
     for (const double end = cluster_now() + REPORT_SECONDS; !pipeline_stopped(p) && cluster_now() < end;) sched_yield();
     if (!*p->failure && *p->doubtful && (silent == 0 || p->reported[silent]))
         snprintf(p->failure, sizeof p->failure, "%s", p->doubtful);
-    note_failure(p, p->failure, 0, silent, text);
+    pipeline_note_failure(p, p->failure, 0, silent, text);
     p->lost = true;
 }
 

@@ -40,7 +40,7 @@ static bool move(pipeline *p, char *bytes, int size, int rank, bool receives, do
 }
 
 /* Of one size. */
-static int rounds_of(int size)
+static int link_rounds_of(int size)
 {
     return size <= FEW_BYTES ? SMALL_ROUNDS : LARGE_ROUNDS;
 }
@@ -48,7 +48,7 @@ static int rounds_of(int size)
 static bool links_answer(pipeline *p, char *bytes, int to, double end)
 {
     for (size_t k = 0; k < SIZES; k++)
-        for (int i = 0; i < rounds_of(sizes[k]); i++) {
+        for (int i = 0; i < link_rounds_of(sizes[k]); i++) {
             if (!move(p, bytes, sizes[k], to, true, end)) return false;
             const int64_t now = prony_now_ns();
             memcpy(bytes, &now, sizeof now);
@@ -63,7 +63,7 @@ static bool ask(pipeline *p, char *bytes, int to, double end, link_figures *out,
     int64_t shortest = 0;
     for (size_t k = 0; k < SIZES; k++) {
         shortest = INT64_MAX;
-        for (int i = 0; i < rounds_of(sizes[k]); i++) {
+        for (int i = 0; i < link_rounds_of(sizes[k]); i++) {
             const int64_t began = prony_now_ns();
             if (!move(p, bytes, sizes[k], to, false, end)) return false;
             if (!move(p, bytes, sizes[k], to, true, end)) return false;

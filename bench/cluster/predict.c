@@ -28,7 +28,7 @@ void links_between(const link_table *table, uint32_t a, uint32_t b, link_figures
 }
 
 /* When a message that is ready at `at` is there. */
-static double arrival(prediction *p, size_t from, size_t to, uint64_t bytes, double at)
+static double predict_arrival(prediction *p, size_t from, size_t to, uint64_t bytes, double at)
 {
     link_figures link = {p->s->slowest.latency_ns, p->s->slowest.bytes_per_ns, 0, 0};
     links_between(&p->s->links, (uint32_t)from, (uint32_t)to, &link);
@@ -45,7 +45,7 @@ static void predict_stage(prediction *p, size_t stage)
         const bool given = t->from == PRONY_SHARD_MODEL;
         if (given && stage == 0) continue;
         const size_t from = given ? 0 : t->from;
-        begins = fmax(begins, arrival(p, from, stage, t->bytes, given ? p->begun[0] : p->ended[from]));
+        begins = fmax(begins, predict_arrival(p, from, stage, t->bytes, given ? p->begun[0] : p->ended[from]));
     }
     p->begun[stage] = begins;
     p->ended[stage] = begins + (double)row->compute_ns;
@@ -65,7 +65,7 @@ static void predict_end(prediction *p, size_t stage, bool last)
     if (stage == 0)
         p->finish = fmax(p->finish, p->ended[0]);
     else if (any)
-        p->finish = fmax(p->finish, arrival(p, stage, 0, bytes, p->ended[stage]));
+        p->finish = fmax(p->finish, predict_arrival(p, stage, 0, bytes, p->ended[stage]));
 }
 
 int64_t predicted_step_ns(const sharded *s)

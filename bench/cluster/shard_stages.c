@@ -115,7 +115,7 @@ static int take_given_cuts(const options *o, decision *d)
 }
 
 /* Rank 0's session of the whole model, which holds its inputs alone. */
-static int bind_whole(sharded *s)
+static int shard_bind_whole(sharded *s)
 {
     prony_error error = {0};
     const prony_session_options options = session_options(s->o);
@@ -129,7 +129,7 @@ static int bind_whole(sharded *s)
 static int shard_decide(sharded *s, decision *d)
 {
     prony_error error = {0};
-    int code = s->whole ? EXIT_DONE : bind_whole(s);
+    int code = s->whole ? EXIT_DONE : shard_bind_whole(s);
     if (code == EXIT_DONE) code = decide_shapes(s, d);
     if (code == EXIT_DONE) code = take_given_cuts(s->o, d);
     if (code == EXIT_DONE && make_plan(s, d, false, &error) != PRONY_OK) code = report_error(s->o, &error);
@@ -199,7 +199,7 @@ static prony_status make_stage(sharded *s, prony_error *error)
 }
 
 /* Rank 0: cuts, tells all ranks, makes its own stage, and waits for theirs. */
-static int prepare_all(sharded *s, decision *d)
+static int shard_prepare_all(sharded *s, decision *d)
 {
     prony_error error = {0};
     int code = shard_decide(s, d);
@@ -231,7 +231,7 @@ static int prepare_own(sharded *s, decision *d)
 static int prepare(sharded *s, const double *layer_ns, size_t layer_count)
 {
     decision d = {.layer_ns = layer_ns, .layer_count = layer_count};
-    const int code = s->pipe.rank == 0 ? prepare_all(s, &d) : prepare_own(s, &d);
+    const int code = s->pipe.rank == 0 ? shard_prepare_all(s, &d) : prepare_own(s, &d);
     decision_free(&d);
     return code;
 }
@@ -267,7 +267,7 @@ static double *measure_layers(sharded *s, size_t *count, prony_error *error)
 }
 
 /* Rank 0: `s->layer_ns` are the times of all layers; each layer is measured on one rank. */
-static bool take_layers(sharded *s, int rank, message *m)
+static bool shard_take_layers(sharded *s, int rank, message *m)
 {
     (void)rank;
     for (size_t i = 0; i < s->layer_count; i++) {
@@ -311,7 +311,7 @@ int shard_balance(sharded *s)
         if (p->rank == 0 && !*p->failure) snprintf(p->failure, sizeof p->failure, "rank 0: %.900s", text);
     }
     if (fine && p->rank == 0) {
-        fine = shard_hear_all(s, TAG_RESULT, cluster_limit(s->o, HELLO_SECONDS), take_layers);
+        fine = shard_hear_all(s, TAG_RESULT, cluster_limit(s->o, HELLO_SECONDS), shard_take_layers);
     } else if (fine) {
         message m = {0};
         message_put(&m, s->layer_ns, s->layer_count * sizeof *s->layer_ns);

@@ -43,7 +43,8 @@ class Measurement:
         path = self.path("report.json")
         if os.path.exists(path):
             os.remove(path)
-        ran = subprocess.run([*map(str, words), "--json", path, "-q"], env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        ran = subprocess.run([*map(str, words), "--json", path, "-q"], env=ENVIRONMENT, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT)
         if ran.returncode != code:
             sys.exit(ran.stdout.decode(errors="replace"))
         with open(path, encoding="utf-8") as file:
@@ -59,18 +60,18 @@ def network(m, arguments):
     try:
         print("%s: %d us, %d Mbit/s" % (line.kind, line.delay_us, line.mbit))
         model = m.model(arguments.model)
-        for ranks, batch, micro_batch, cut in ((2, 1024, 128, []), (2, 4096, 512, ["--shard-cut", "r3"]), (2, 64, 64, []), (2, 2048, 32, [])):
+        for batch, micro_batch, cut in ((1024, 128, []), (4096, 512, ["--shard-cut", "r3"]), (64, 64, []), (2048, 32, [])):
             ratios = []
             for _ in range(arguments.repeats):
-                report = m.run(*line.mpirun(MPIRUN[0], ranks), m.prony_mpi, "bench", model, "--shard", ranks, "--shard-by", "measured", *cut, "-x", 1,
-                               "-b", batch, "--micro-batch", micro_batch, "-r", 20)
+                report = m.run(*line.mpirun(MPIRUN[0], 2), m.prony_mpi, "bench", model, "--shard", 2, "--shard-by", "measured",
+                               *cut, "-x", 1, "-b", batch, "--micro-batch", micro_batch, "-r", 20)
                 pipeline = report["pipeline"]
                 ratios.append(pipeline["measured_step_ns"] / pipeline["predicted_step_ns"])
             ratio = statistics.median(ratios)
             worst = max(worst, abs(ratio - 1))
-            print("%d ranks, %4d samples by %3d: predicted %8.3f ms, measured %8.3f ms, ratio %.3f (%.3f to %.3f); link %.0f us, %.3f GB/s" % (
-                ranks, batch, micro_batch, pipeline["predicted_step_ns"] / 1e6, pipeline["measured_step_ns"] / 1e6, ratio, min(ratios), max(ratios),
-                pipeline["link_latency_ns"] / 1e3, pipeline["link_bytes_per_second"] / 1e9))
+            print("%4d samples by %3d: predicted %8.3f ms, measured %8.3f ms, ratio %.3f (%.3f to %.3f); link %.0f us, %.3f GB/s" % (
+                batch, micro_batch, pipeline["predicted_step_ns"] / 1e6, pipeline["measured_step_ns"] / 1e6, ratio,
+                min(ratios), max(ratios), pipeline["link_latency_ns"] / 1e3, pipeline["link_bytes_per_second"] / 1e9))
     finally:
         line.close()
     print("largest difference %.1f %%, bound 15 %%" % (100 * worst))
@@ -83,15 +84,18 @@ def pipeline(m, arguments):
     rows = []
     for _ in range(arguments.repeats):
         one = m.run("taskset", "-c", 0, m.prony, "bench", model, "-x", 1, "-b", micro_batch, "-r", 60, "--processes", 1)
-        two = m.run(*MPIRUN, "--map-by", "core", "--bind-to", "core", "-n", 2, m.prony_mpi, "bench", model, "--shard", 2, "--shard-by", "measured",
-                    "-x", 1, "-b", micro_batch * count, "--micro-batch", micro_batch, "-r", 10)
+        two = m.run(*MPIRUN, "--map-by", "core", "--bind-to", "core", "-n", 2, m.prony_mpi, "bench", model, "--shard", 2,
+                    "--shard-by", "measured", "-x", 1, "-b", micro_batch * count, "--micro-batch", micro_batch, "-r", 10)
         alone = one["latency_ns"]["median"] * count
         line = two["pipeline"]
         compute = sum(rank["time_ns"] for rank in two["ranks"])
-        rows.append((alone / line["measured_step_ns"], compute / alone, *(2 * line.get(key, 0) for key in ("fill_share", "uneven_share", "message_share"))))
-        print("%.3f times one rank's; stages compute %.3f times as long; of 2 ranks %.3f fill and drain, %.3f uneven, %.3f messages" % rows[-1])
+        parts = [2 * line.get(key, 0) for key in ("fill_share", "uneven_share", "message_share")]
+        rows.append((alone / line["measured_step_ns"], compute / alone, *parts))
+        print("%.3f times one rank's; stages compute %.3f times as long; of 2 ranks %.3f fill and drain, %.3f uneven, %.3f messages"
+              % rows[-1])
     middle = [statistics.median(row[k] for row in rows) for k in range(5)]
-    print("median: %.3f times (bound 1.8); the stages' time and the parts add up to %.3f of 2" % (middle[0], middle[0] * middle[1] + sum(middle[2:])))
+    together = middle[0] * middle[1] + sum(middle[2:])
+    print("median: %.3f times (bound 1.8); the stages' time and the parts add up to %.3f of 2" % (middle[0], together))
     return middle[0] >= 1.8
 
 
@@ -109,7 +113,8 @@ def overhead(m, arguments):
     difference = statistics.median(ratios) - 1
     print("prony      median ms:", " ".join("%.4f" % (v / 1e6) for v in medians["prony"]))
     print("prony-mpi  median ms:", " ".join("%.4f" % (v / 1e6) for v in medians["prony-mpi"]))
-    print("difference %+.2f %%; studies of one kind differ by %.2f %% (median) to %.2f %%" % (100 * difference, 100 * statistics.median(noise), 100 * max(noise)))
+    print("difference %+.2f %%; studies of one kind differ by %.2f %% (median) to %.2f %%" % (
+        100 * difference, 100 * statistics.median(noise), 100 * max(noise)))
     return abs(difference) <= max(max(noise), 0.005)
 
 
@@ -122,7 +127,8 @@ def main():
     parser.add_argument("model", nargs="?")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        good = {"network": network, "pipeline": pipeline, "overhead": overhead}[arguments.kind](Measurement(os.path.abspath(arguments.build), folder), arguments)
+        kinds = {"network": network, "pipeline": pipeline, "overhead": overhead}
+        good = kinds[arguments.kind](Measurement(os.path.abspath(arguments.build), folder), arguments)
     return 0 if good else 1
 
 

@@ -67,8 +67,8 @@ class Network:
         os.chmod(self.agent, 0o755)
 
     def has_netem(self):
-        return command("ip", "netns", "exec", self.name(0), "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1us", fails=True) \
-            and command("ip", "netns", "exec", self.name(0), "tc", "qdisc", "del", "dev", "lo", "root")
+        tc = ("ip", "netns", "exec", self.name(0), "tc", "qdisc")
+        return command(*tc, "add", "dev", "lo", "root", "netem", "delay", "1us", fails=True) and command(*tc, "del", "dev", "lo", "root")
 
     def make_bridge(self):
         bridge = self.prefix + "br"

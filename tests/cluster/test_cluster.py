@@ -238,7 +238,8 @@ class Study(ClusterTest):
             self.addCleanup(loop.wait)
             self.addCleanup(loop.kill)
         words = ["scale", model, "-b", "96", "-x", "1", "--processes", "5", "-r", "3", "-w", "1", "--json", path, "--no-color"]
-        run = Launch(self, (3, ["taskset", "-c", str(quiet), PRONY_MPI], words, None), (1, ["taskset", "-c", str(shared), PRONY_MPI], words, None))
+        run = Launch(self, (3, ["taskset", "-c", str(quiet), PRONY_MPI], words, None),
+                     (1, ["taskset", "-c", str(shared), PRONY_MPI], words, None))
         self.assertEqual(run.wait(), DONE, run.out + run.err)
         study = self.load(path)
         differences = study["node_differences"]

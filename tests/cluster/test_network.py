@@ -78,7 +78,8 @@ class OverANetwork(test_cluster.ClusterTest):
 
     def test_bits_over_the_network(self):
         path = self.path("one.json")
-        subprocess.run([test_cluster.PRONY, "profile", self.path("chain.onnx"), "-b", "16", "-x", "1", "-r", "5", "-q", "--json", path], check=True)
+        words = ["profile", self.path("chain.onnx"), "-b", "16", "-x", "1", "-r", "5", "-q", "--json", path]
+        subprocess.run([test_cluster.PRONY, *words], check=True)
         self.assertEqual(self.report(4, "-b", "16", "-r", "5")["output_sha256"], json.loads(self.read(path))["output_sha256"])
 
     def test_a_cut_off_host_is_named(self):
