@@ -109,6 +109,7 @@ typedef struct prn_study_loss {
 typedef struct prn_study_replication {
     size_t configuration, single;
     prony_study_replica_result result;
+    bool over_nodes; /* the result has figures of all nodes together */
 } prn_study_replication;
 
 /* A law of throughput over replicas of a configuration. */

@@ -249,6 +249,13 @@ static const prn_key replication_keys[] = {
     {"speedup_ci95", PRN_TWO(P, result.speedup_ci95), PRN_NULLS, "As above."},
     {"efficiency", PRN_AT(P, result.efficiency), PRN_IF_NUMBER | PRN_OR_NULL, "Speed-up over the number of replicas."},
     {"efficiency_ci95", PRN_TWO(P, result.efficiency_ci95), PRN_NULLS, "As above."},
+    {"all_nodes_rounds", PRN_AT(P, result.all_nodes_rounds), PRN_IF_SET, "Over nodes: rounds that every node has."},
+    {"all_nodes_samples_per_second", PRN_AT(P, result.all_nodes_samples_per_second), PRN_IF_SET,
+     "All replicas of all nodes together."},
+    {"all_nodes_ci95", PRN_TWO(P, result.all_nodes_ci95), PRN_NULLS, "Interval from resampled rounds.",
+     .if_row = PRN_FLAG(P, over_nodes)},
+    {"all_nodes_efficiency", PRN_AT(P, result.all_nodes_efficiency), PRN_IF_NUMBER | PRN_OR_NULL,
+     "Against one replica on each node.", .if_row = PRN_FLAG(P, over_nodes)},
     {0}};
 #undef P
 

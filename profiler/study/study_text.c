@@ -350,6 +350,25 @@ static void put_bandwidth(prn_text *text, const prony_study *s, const prn_study_
     prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
 }
 
+/* The throughput of all nodes together, as a sentence. */
+static void put_all_nodes(prn_text *text, const prony_study *s, const prn_study_replication *p)
+{
+    const prony_study_replica_result *r = &p->result;
+    char label[PRN_STUDY_LABEL_BYTES], line[300];
+    prn_number_text rate, low, high, share;
+    int used = snprintf(line, sizeof line, "All %zu nodes at once, %.60s each: %s samples/s", s->node_count,
+                        prn_study_label(s, p->configuration, label),
+                        prn_number_si(rate, r->all_nodes_samples_per_second, 4, ""));
+    if (isfinite(r->all_nodes_ci95[0]) && isfinite(r->all_nodes_ci95[1]))
+        used +=
+            snprintf(line + used, sizeof line - (size_t)used, " (%s..%s)",
+                     prn_number_si(low, r->all_nodes_ci95[0], 3, ""), prn_number_si(high, r->all_nodes_ci95[1], 3, ""));
+    if (isfinite(r->all_nodes_efficiency))
+        snprintf(line + used, sizeof line - (size_t)used, ", efficiency %s %% against one on each node",
+                 prn_number_fixed(share, 100 * r->all_nodes_efficiency, 0));
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
 static void put_replicas(prn_text *text, const prony_study *s)
 {
     study_view view = {s, NULL};
@@ -369,6 +388,8 @@ static void put_replicas(prn_text *text, const prony_study *s)
                      isfinite(f->fit.peak) ? prn_number_fixed(peak, f->fit.peak, 1) : "no number of");
         prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
     }
+    for (size_t i = 0; i < s->replication_count; i++)
+        if (s->replications[i].over_nodes) put_all_nodes(text, s, &s->replications[i]);
     for (size_t i = 0; i < s->replica_bandwidth_count; i++) put_bandwidth(text, s, &s->replica_bandwidths[i]);
     prn_text_line(text);
 }

@@ -229,17 +229,20 @@ class Study(ClusterTest):
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) < 2 or not shutil.which("taskset"), "needs two processors and taskset")
     def test_a_node_beside_busy_loops_is_named(self):
-        """Rank 3 shares its processor with 2 busy loops, so its runs, longer than a time slice, take about 3 times as long."""
+        """Rank 3 shares its processor with 3 busy loops of a higher priority, so its runs, longer than a time slice, take many
+        times as long. Beside much other work no node is told from the others, so the test is then left out."""
+        if os.getloadavg()[0] > len(os.sched_getaffinity(0)) + 1:
+            self.skipTest("other work slows every node: the load is %.1f" % os.getloadavg()[0])
         path, model = self.path("busy.json"), self.path("deep.onnx")
         deep(model, 8)
         quiet, shared = sorted(os.sched_getaffinity(0))[:2]
-        loops = [subprocess.Popen(["taskset", "-c", str(shared), sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+        loops = [subprocess.Popen(["taskset", "-c", str(shared), sys.executable, "-c", "while True: pass"]) for _ in range(3)]
         for loop in loops:
             self.addCleanup(loop.wait)
             self.addCleanup(loop.kill)
         words = ["scale", model, "-b", "96", "-x", "1", "--processes", "5", "-r", "3", "-w", "1", "--json", path, "--no-color"]
         run = Launch(self, (3, ["taskset", "-c", str(quiet), PRONY_MPI], words, None),
-                     (1, ["taskset", "-c", str(shared), PRONY_MPI], words, None))
+                     (1, ["nice", "-n", "5", "taskset", "-c", str(shared), PRONY_MPI], words, None))
         self.assertEqual(run.wait(), DONE, run.out + run.err)
         study = self.load(path)
         differences = study["node_differences"]

@@ -98,7 +98,28 @@ class OverANetwork(test_cluster.ClusterTest):
         self.assertIn("rank 1, which did not answer", run.said[0])
         self.assertIn("rank 1 runs on node2", run.said[0])
 
-    def until(self, holds, seconds=40):
+    def test_replicas_begin_together_on_all_hosts(self):
+        """Each round of 2 replicas runs on both hosts at the same time; the file has the throughput of all."""
+        path = self.path("study.json")
+        words = ["scale", self.digits, "-x", "1", "--replicas", "2", "--processes", "3", "-t", "0.2", "-w", "2", "--json", path, "--no-color"]
+        run = self.launch(2, *words)
+        self.assertEqual(run.wait(), DONE, run.out + run.err)
+        study = json.loads(self.read(path))
+        self.assertEqual(list(Schema("study").problems(study)), [])
+        self.assertEqual([node["host_name"] for node in study["nodes"]], ["node1", "node2"])
+        rounds = [b for b in study["blocks"] if b["configuration"] == 1 and not b["again"] and "replica" not in b]
+        for process in range(3):
+            together = [b for b in rounds if b["process"] == process]
+            self.assertEqual(sorted(b["node"] for b in together), [0, 1])
+            # The later one has begun before the first one ended: they waited for each other.
+            self.assertLess(max(b["before"]["time_ns"] for b in together), min(b["after"]["time_ns"] for b in together))
+        replicas = study["replicas"][0]
+        self.assertEqual(replicas["all_nodes_rounds"], 3)
+        self.assertGreater(replicas["all_nodes_samples_per_second"], 0)
+        self.assertGreater(replicas["all_nodes_efficiency"], 0)
+        self.assertIn("All 2 nodes at once", run.out)
+
+    def until(self, holds, seconds=150):
         end = time.monotonic() + seconds
         while not holds():
             self.assertLess(time.monotonic(), end)

@@ -256,6 +256,13 @@ static void check_replicas(const prony_study *s, size_t nodes)
         assert_true(fabs(r.efficiency * n / r.speedup - 1) < 1e-9);
         assert_true(fabs(r.samples_per_second / (2e9 / SIMULATED_NS * expected) - 1) < 0.01);
         assert_true(r.ci95[0] <= r.samples_per_second && r.samples_per_second <= r.ci95[1]);
+        assert_int_equal(r.all_nodes_rounds, nodes ? 5 : 0);
+        if (nodes) {
+            assert_true(fabs(r.all_nodes_samples_per_second / ((double)nodes * r.samples_per_second) - 1) < 0.01);
+            assert_true(r.all_nodes_ci95[0] <= r.all_nodes_samples_per_second &&
+                        r.all_nodes_samples_per_second <= r.all_nodes_ci95[1]);
+            assert_true(fabs(r.all_nodes_efficiency / r.efficiency - 1) < 0.01);
+        }
         assert_true(isnan(s->results[c].speedup));
         assert_true(fabs(s->results[c].samples_per_second / r.samples_per_second - 1) < 1e-9);
         checked++;
@@ -346,6 +353,10 @@ static void test_a_replica_that_fails_fails_its_round(void **state)
     assert_int_equal(plan_replicas(&s, 0, &error), PRONY_OK);
     prony_study_task task = {.configuration = 1, .precision = "fp32"};
     assert_int_equal(prony_study_replicas(s, 1), 2);
+    assert_false(prony_study_next_of(s, 1, 1, &task)); /* no such node */
+    assert_true(prony_study_next_of(s, 0, 1, &task));
+    assert_int_equal(task.configuration, 1);
+    assert_int_equal(task.process, 0);
     replica_text(2, &random, text);
     prony_study_process good = {.sample = text, .sample_bytes = strlen(text)}, killed = {.failure = "killed"},
                         damaged = {.sample = "{", .sample_bytes = 1};
