@@ -317,7 +317,7 @@ static int receive(coordinator *c)
         if (tag == TAG_READY) c->ranks[rank].ready = true;
         if (tag == TAG_INTERRUPTED) {
             c->ranks[rank].silenced = true;
-            if (!interrupted() && !*c->ended)
+            if (!interrupted() && !cluster_warned() && !*c->ended)
                 snprintf(c->ended, sizeof c->ended, "rank %d (%.120s) received a signal: ended", rank,
                          c->hellos[rank].host);
         }

@@ -403,6 +403,8 @@ class Faults(ClusterTest):
                 self.whole(path)
                 said = [line for line in run.said if "continue with --resume" in line]
                 self.assertEqual(len(said), 1, run.out + run.err)
+                if wanted == signal.SIGUSR1:
+                    self.assertIn("received SIGUSR1", said[0])
                 os.remove(path)
 
     def test_a_rank_that_hangs_is_named(self):
