@@ -338,7 +338,7 @@ static bool next_planned(const prony_study *s, size_t planned, size_t node, size
 }
 
 /* Completes a task of a known configuration and process. */
-static void fill_task(const prony_study *s, size_t planned, size_t node, prony_study_task *task)
+static void study_plan_fill_task(const prony_study *s, size_t planned, size_t node, prony_study_task *task)
 {
     const prn_study_configuration *c = &s->configurations[task->configuration];
     task->intra_op_threads = c->intra_op;
@@ -356,7 +356,7 @@ bool prony_study_next_of(const prony_study *s, size_t node, size_t configuration
     size_t at;
     prony_study_task task = {.block = s->block_count};
     if (node >= prn_study_node_total(s) || !next_planned(s, planned, node, configuration, &task, &at)) return false;
-    fill_task(s, planned, node, &task);
+    study_plan_fill_task(s, planned, node, &task);
     *out = task;
     return true;
 }
@@ -373,7 +373,7 @@ bool prony_study_next_on(const prony_study *s, size_t node, prony_study_task *ou
             task.process +=
                 s->blocks[i].node == node && s->blocks[i].configuration == task.configuration && !s->blocks[i].replica;
     }
-    fill_task(s, planned, node, &task);
+    study_plan_fill_task(s, planned, node, &task);
     *out = task;
     if (position) *position = at;
     return true;

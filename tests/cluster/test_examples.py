@@ -152,7 +152,8 @@ class Ramble(ExampleTest):
         stand_in("ramble")
         self.addCleanup(lambda: [sys.modules.pop(n) for n in ("ramble", "ramble.appkit")])
         self.assertEqual(load(os.path.join(SOURCE, self.path)).Prony.name, "prony")
-        variables.update(experiment_run_dir=self.folder, log_file=os.path.join(self.folder, "log"), model=self.digits, threads="1", budget="5s")
+        variables.update(experiment_run_dir=self.folder, log_file=os.path.join(self.folder, "log"), model=self.digits, threads="1",
+                         budget="5s")
 
         def expand(text):
             return re.sub(r"\{(\w+)\}", lambda m: variables[m.group(1)], text)
