@@ -274,7 +274,7 @@ static void print_ranks(const sharded *s)
     printf("ranks compute %.1f %% of the time and wait %.1f %%", 100 * (1 - line->bubble_share),
            100 * line->bubble_share);
     if (line->stages > 1)
-        printf(": %.1f %% fill and drain, %.1f %% uneven stages, %.1f %% messages", 100 * line->fill_share,
+        printf(": %.1f %% fill and drain, %.1f %% uneven stages, %.1f %% messages and jitter", 100 * line->fill_share,
                100 * line->uneven_share, 100 * line->message_share);
     if (line->link_bytes_per_second > 0)
         printf("\nslowest link: %.1f us, %.3g GB/s", line->link_latency_ns * 1e-3, line->link_bytes_per_second * 1e-9);
