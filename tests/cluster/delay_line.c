@@ -89,7 +89,8 @@ static int64_t give_frames(void)
             const frame *f = &p->frames[p->first];
             for (int to = 0; to < port_count; to++) {
                 const int is_for = f->bytes[0] & 1 ? to != i : f->bytes[5] == to;
-                if (is_for && write(ports[to].file, f->bytes, f->size) < 0 && errno != EIO && errno != EAGAIN) perror("delay_line");
+                if (is_for && write(ports[to].file, f->bytes, f->size) < 0 && errno != EIO && errno != EAGAIN)
+                    perror("delay_line");
             }
             p->first = (p->first + 1) % MOST_FRAMES;
             p->count--;
@@ -123,7 +124,8 @@ int main(int argc, char **argv)
         const int64_t next = give_frames(), wait_ns = next == INT64_MAX ? INT64_MAX : next - now_ns();
         struct timespec limit = {wait_ns / 1000000000, wait_ns % 1000000000};
         if (wait_ns < 0) limit = (struct timespec){0, 0};
-        if (ppoll(waits, (nfds_t)port_count + 1, next == INT64_MAX ? NULL : &limit, NULL) < 0 && errno != EINTR) return 1;
+        if (ppoll(waits, (nfds_t)port_count + 1, next == INT64_MAX ? NULL : &limit, NULL) < 0 && errno != EINTR)
+            return 1;
         if ((waits[0].revents & (POLLIN | POLLHUP)) && read(STDIN_FILENO, &byte, 1) <= 0) return 0;
         for (int i = 0; i < port_count; i++)
             if (waits[i + 1].revents & POLLIN) take_frames(&ports[i], delay_ns, ns_per_byte);
