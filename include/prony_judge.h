@@ -348,11 +348,19 @@ typedef struct prony_study_replica_result {
     int replicas;
     size_t rounds;
     double samples_per_second, ci95[2], speedup, speedup_ci95[2], efficiency, efficiency_ci95[2];
+    /* Over nodes: of all nodes together, in the rounds that each of them has, and their efficiency against one replica
+     * on each node. all_nodes_rounds 0: one machine, or no such round. */
+    size_t all_nodes_rounds;
+    double all_nodes_samples_per_second, all_nodes_ci95[2], all_nodes_efficiency;
 } prony_study_replica_result;
 /* Writes the result of `configuration` to *out, after prony_study_analyse. false: the configuration has no
  * replicas, or was not measured. */
 PRONY_API bool prony_study_replica_result_of(const prony_study *study, size_t configuration,
                                              prony_study_replica_result *out);
+
+/* The next block of `configuration` on a node, so that all nodes can measure it at once, whatever the plan has before
+ * it. False: the plan has no such block left. */
+PRONY_API bool prony_study_next_of(const prony_study *study, size_t node, size_t configuration, prony_study_task *out);
 
 /* ---- studies over the nodes of a cluster ---- */
 

@@ -114,6 +114,10 @@ typedef struct prony_pipeline {
     int64_t predicted_step_ns, measured_step_ns;
     const char *basis;                             /* of the prediction */
     double link_latency_ns, link_bytes_per_second; /* of the slowest link, as measured before; 0: not measured */
+    /* bubble_share in parts: filling and draining (the other stages' times of one micro-batch), waiting for the slowest
+     * stage, and the rest (messages, and times that vary). The rest is negative where micro-batches take turns with
+     * others on a processor. */
+    double fill_share, uneven_share, message_share;
 } prony_pipeline;
 
 /* Makes one report of those of all stages: `into` is that of stage 0, `others` those of the stages behind it. Operators
@@ -141,6 +145,18 @@ typedef struct prony_pipeline_event {
     const char *kind, *tensor; /* tensor: NULL without a message */
     int64_t start_ns, end_ns;
 } prony_pipeline_event;
+
+/* A message of one size between two ranks, measured before the run: half of the shortest round trip. */
+typedef struct prony_link_row {
+    uint32_t rank, peer;
+    uint64_t bytes;
+    int64_t time_ns;
+} prony_link_row;
+
+/* Adds measurements of the interconnect to a joined report. The rows are copied. */
+PRONY_API PRONY_MUST_USE prony_status prony_report_set_links(prony_report *report, const prony_link_row *rows,
+                                                             size_t count, prony_error *error);
+PRONY_API const prony_link_row *prony_report_links(const prony_report *report, size_t *count);
 
 /* Adds messages and the last run's events to a joined report. Everything is copied. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_set_transfers(prony_report *report, const prony_transfer_row *rows,

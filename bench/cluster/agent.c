@@ -26,7 +26,7 @@ static int obey_stop(message *m, bool *together)
 int agent_run(const options *o, bool *together)
 {
     message m = {0};
-    bool told = false, called = false;
+    bool told = false, called = false, said_ready = false;
     const double limit = cluster_limit(o, GRACE_SECONDS);
     *together = false;
     if (!model_share(o)) return EXIT_FAILED;
@@ -35,8 +35,9 @@ int agent_run(const options *o, bool *together)
     message_free(&m);
     if (!sent) return EXIT_FAILED;
     double heard = cluster_now(), ended = 0;
-    for (;; cluster_rest()) {
+    for (;; runner_ready() ? cluster_rest_briefly() : cluster_rest()) {
         int rank, tag;
+        if (runner_ready() && !said_ready) said_ready = cluster_send(0, TAG_READY, NULL, limit);
         if ((interrupted() || called) && !told) {
             (void)cluster_send(0, TAG_INTERRUPTED, NULL, 1);
             told = true;
@@ -51,6 +52,8 @@ int agent_run(const options *o, bool *together)
             heard = cluster_now();
             if (tag == TAG_STOP) return obey_stop(&m, together);
             if (tag == TAG_CALL) children_end(), called = true;
+            if (tag == TAG_GO) runner_go();
+            if (tag == TAG_TASK) said_ready = false;
             if (tag == TAG_TASK && !called && !interrupted() && !runner_start(&m)) kill(getpid(), SIGTERM);
             message_free(&m);
         }

@@ -2,7 +2,8 @@
  * any other rank, in a thread beside.
  *
  * Ranks of one host take turns, so that they do not disturb one another; ranks of several hosts measure at the same
- * time. A rank whose result does not come within the process's limit and a grace is lost: the run ends then. So it does
+ * time. Replicas begin together on all hosts: once every host is idle, one rank of each starts them, and they begin when
+ * all are ready. A rank whose result does not come within the process's limit and a grace is lost: the run ends then. So it does
  * when a rank gets a signal, or this one. Whatever ends the run, the file is written first. */
 #include "bench/cluster/cluster.h"
 #include "bench/cluster/runner.h"
@@ -18,6 +19,7 @@ enum { ANSWER_MS = 700, ENDED_BYTES = 400 }; /* Open MPI's launcher kills a seco
 typedef struct rank_state {
     size_t node; /* of the study */
     bool busy, silenced, finished;
+    bool together, ready; /* its replicas wait for those of other hosts; they have loaded the model */
     prony_study_task task;
     double deadline, told; /* told: when it last got a message */
 } rank_state;
@@ -143,12 +145,13 @@ static int choose_rank(const coordinator *c, prony_study_task *task)
     return chosen;
 }
 
-static bool make_task(const coordinator *c, const prony_study_task *task, double limit, message *out)
+static bool make_task(const coordinator *c, const prony_study_task *task, bool together, double limit, message *out)
 {
     scale_words w;
     scale_make_words(&w, c->o, c->job.study, task);
     *out = (message){.bad = w.no_memory};
     message_put_number(out, prony_study_replicas(c->job.study, task->configuration));
+    message_put_number(out, together);
     message_put_number(out, (int64_t)w.count);
     for (size_t i = 0; i < w.count; i++) message_put_text(out, w.list[i]);
     message_put_number(out, (int64_t)(limit * 1000));
@@ -173,30 +176,92 @@ static void lose(coordinator *c, int rank, const char *how)
     c->lost = true;
 }
 
+static bool anything_runs(const coordinator *c)
+{
+    for (int rank = 0; rank < c->count; rank++)
+        if (c->ranks[rank].busy) return true;
+    return false;
+}
+
+static int hand_to(coordinator *c, int rank, const prony_study_task *task, bool together)
+{
+    message m;
+    rank_state *r = &c->ranks[rank];
+    const double limit = scale_limit(c->o, task);
+    if (!make_task(c, task, together, limit, &m)) {
+        message_free(&m);
+        return fail(c->o, "out of memory");
+    }
+    r->task = *task;
+    r->busy = true;
+    r->together = together;
+    r->ready = false;
+    r->told = cluster_now();
+    r->deadline = r->told + limit + cluster_limit(c->o, GRACE_SECONDS);
+    bool given = rank == 0 ? runner_start(&m) : cluster_send(rank, TAG_TASK, &m, cluster_limit(c->o, GRACE_SECONDS));
+    message_free(&m);
+    if (!given) lose(c, rank, "did not accept a task");
+    return EXIT_DONE;
+}
+
+static bool has_other_hosts(const coordinator *c)
+{
+    for (int rank = 1; rank < c->count; rank++)
+        if (strcmp(c->hellos[rank].host, c->hellos[0].host) != 0) return true;
+    return false;
+}
+
+/* The replicas of a configuration on one rank of each host that has such a block left; `first` is one of them. */
+static int hand_out_together(coordinator *c, int first, const prony_study_task *task)
+{
+    int code = hand_to(c, first, task, true);
+    for (int rank = 0; code == EXIT_DONE && !c->lost && rank < c->count; rank++) {
+        prony_study_task own;
+        if (host_is_busy(c, rank) || !prony_study_next_of(c->job.study, c->ranks[rank].node, task->configuration, &own))
+            continue;
+        code = hand_to(c, rank, &own, true);
+    }
+    return code;
+}
+
 static int hand_out(coordinator *c)
 {
     prony_study_task task;
-    for (int rank; (rank = choose_rank(c, &task)) >= 0;) {
-        message m;
-        rank_state *r = &c->ranks[rank];
-        const double limit = scale_limit(c->o, &task);
-        if (!make_task(c, &task, limit, &m)) {
-            message_free(&m);
-            return fail(c->o, "out of memory");
+    int code = EXIT_DONE;
+    for (int rank; code == EXIT_DONE && !c->lost && (rank = choose_rank(c, &task)) >= 0;) {
+        const bool replicas = prony_study_replicas(c->job.study, task.configuration) > 1;
+        if (!replicas || task.repeated || !has_other_hosts(c)) {
+            code = hand_to(c, rank, &task, false);
+            continue;
         }
-        r->task = task;
-        r->busy = true;
-        r->told = cluster_now();
-        r->deadline = r->told + limit + cluster_limit(c->o, GRACE_SECONDS);
-        bool given =
-            rank == 0 ? runner_start(&m) : cluster_send(rank, TAG_TASK, &m, cluster_limit(c->o, GRACE_SECONDS));
-        message_free(&m);
-        if (!given) {
-            lose(c, rank, "did not accept a task");
-            return EXIT_DONE;
-        }
+        /* Until the other hosts are idle, this one waits. */
+        return anything_runs(c) ? EXIT_DONE : hand_out_together(c, rank, &task);
     }
-    return EXIT_DONE;
+    return code;
+}
+
+/* Lets replicas begin once those of all hosts are ready. A rank whose replicas failed before is not waited for. Returns
+ * whether any wait. */
+static bool begin_together(coordinator *c)
+{
+    bool any = false;
+    if (c->ranks[0].together && runner_ready()) c->ranks[0].ready = true;
+    for (int rank = 0; rank < c->count; rank++) {
+        const rank_state *r = &c->ranks[rank];
+        if (!r->busy || !r->together) continue;
+        if (!r->ready) return true;
+        any = true;
+    }
+    for (int rank = c->count - 1; any && rank >= 0; rank--) {
+        rank_state *r = &c->ranks[rank];
+        if (!r->busy || !r->together) continue;
+        r->together = false;
+        if (rank == 0)
+            runner_go();
+        else if (!cluster_send(rank, TAG_GO, NULL, cluster_limit(c->o, GRACE_SECONDS)))
+            lose(c, rank, "did not begin");
+    }
+    return false;
 }
 
 /* ---- results ---- */
@@ -249,9 +314,10 @@ static int receive(coordinator *c)
     }
     while (code == EXIT_DONE && cluster_receive(&rank, &tag, &m)) {
         if (tag == TAG_RESULT) code = take_result(c, rank, &m);
+        if (tag == TAG_READY) c->ranks[rank].ready = true;
         if (tag == TAG_INTERRUPTED) {
             c->ranks[rank].silenced = true;
-            if (!interrupted() && !*c->ended)
+            if (!interrupted() && !cluster_warned() && !*c->ended)
                 snprintf(c->ended, sizeof c->ended, "rank %d (%.120s) received a signal: ended", rank,
                          c->hellos[rank].host);
         }
@@ -273,13 +339,6 @@ static void coordinator_watch(coordinator *c)
     }
 }
 
-static bool anything_runs(const coordinator *c)
-{
-    for (int rank = 0; rank < c->count; rank++)
-        if (c->ranks[rank].busy) return true;
-    return false;
-}
-
 static int coordinator_measure(coordinator *c)
 {
     int code = EXIT_DONE;
@@ -287,7 +346,10 @@ static int coordinator_measure(coordinator *c)
         code = hand_out(c);
         if (code != EXIT_DONE || c->lost || !anything_runs(c)) break;
         scale_say_progress(&c->job);
-        cluster_rest();
+        if (begin_together(c))
+            cluster_rest_briefly();
+        else
+            cluster_rest();
         code = receive(c);
         coordinator_watch(c);
     }

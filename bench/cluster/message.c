@@ -108,6 +108,11 @@ void cluster_rest(void)
     nanosleep(&(struct timespec){0, REST_MS * 1000000L}, NULL);
 }
 
+void cluster_rest_briefly(void)
+{
+    nanosleep(&(struct timespec){0, 200000L}, NULL);
+}
+
 /* A request that does not end in time is left to MPI, with the bytes that it may still read or write. */
 static bool wait_for(MPI_Request *request, double seconds)
 {

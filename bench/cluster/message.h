@@ -35,7 +35,9 @@ typedef enum message_tag {
     TAG_PLAN,        /* from rank 0: what the stages are, and how many runs come */
     TAG_LINK,        /* between ranks: a measurement of the interconnect, and to rank 0 what it gave */
     TAG_DATA,        /* to rank 0: the samples that a rank has */
-    TAG_FAILED       /* to rank 0: why a rank cannot go on */
+    TAG_FAILED,      /* to rank 0: why a rank cannot go on */
+    TAG_READY,       /* to rank 0: the replicas of a task are ready, and wait */
+    TAG_GO           /* from rank 0: they may begin */
 } message_tag;
 
 int cluster_rank(void);
@@ -48,6 +50,8 @@ bool cluster_receive(int *rank, int *tag, message *m);
 bool cluster_receive_of(int wanted, int *rank, int *tag, message *m);
 /* Sleeps for a moment: MPI's own waiting would keep a processor busy beside what is measured. */
 void cluster_rest(void);
+/* A shorter sleep, where ranks are about to begin together. */
+void cluster_rest_briefly(void);
 double cluster_now(void);
 
 #endif

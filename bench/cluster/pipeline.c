@@ -1,9 +1,6 @@
 /* See the header. A message is a header of the type and shape, and the elements: each tensor may have another shape in
- * each micro-batch. Receives begin as soon as a message is there, also while the stage has other work to begin; sends
- * end while the next micro-batch is computed. */
+ * each micro-batch. Receives begin as soon as a message is there, and sends end, while the stage computes (progress.c). */
 #include "bench/cluster/pipeline.h"
-
-#include "bench/process/interrupt.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -11,112 +8,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { HEADER_NUMBERS = 2 + PRONY_MAX_RANK, MOST_SENDING = 16, TAG_ENDED = 20000, SPINS = 2000 };
+enum { MOST_SENDING = 16, TAG_OUTPUTS = 20000, SPINS = 2000 };
+enum { RUN_GOES_ON = -1, RUN_ENDED = -2 }; /* behind the outputs of a micro-batch */
 
+#define NOT_SENT "is not a tensor of numbers and cannot be sent"
+#define NOT_KEPT "has another shape in each micro-batch, or memory is missing"
 #define WAIT_SECONDS 120.0 /* for another rank, where --timeout says nothing else */
 
-/* ---- tensors as bytes ---- */
-
-size_t tensor_bytes(const prony_value *value)
-{
-    const int64_t count = prony_shape_numel(&value->shape);
-    return count < 0 ? 0 : prony_dtype_bytes(value->dtype, count);
-}
-
-char *tensor_pack(const prony_value *value, size_t *size)
-{
-    int64_t header[HEADER_NUMBERS] = {value->dtype, value->shape.rank};
-    const size_t bytes = tensor_bytes(value);
-    if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING || value->dtype == PRONY_UNDEFINED) return NULL;
-    for (int d = 0; d < value->shape.rank; d++) header[2 + d] = value->shape.dim[d];
-    char *out = malloc(sizeof header + bytes);
-    if (!out) return NULL;
-    memcpy(out, header, sizeof header);
-    if (bytes) memcpy(out + sizeof header, value->data, bytes);
-    *size = sizeof header + bytes;
-    return out;
-}
-
-bool tensor_unpack(prony_value *out, const char *bytes, size_t size)
-{
-    int64_t header[HEADER_NUMBERS];
-    if (size < sizeof header) return false;
-    memcpy(header, bytes, sizeof header);
-    if (header[1] < 0 || header[1] > PRONY_MAX_RANK) return false;
-    *out = (prony_value){.dtype = (prony_dtype)header[0], .shape = {.rank = (int)header[1]}};
-    for (int d = 0; d < out->shape.rank; d++) out->shape.dim[d] = header[2 + d];
-    out->data = (void *)(uintptr_t)(bytes + sizeof header);
-    return tensor_bytes(out) == size - sizeof header;
-}
-
 /* ---- waiting ---- */
-
-/* `silent`: the rank that did not answer; -1: the failure is this rank's own. */
-static void pipeline_report(pipeline *p, int silent, const char *text)
-{
-    message m = {0};
-    if (p->rank != 0 && !p->lost && !interrupted()) {
-        message_put_number(&m, silent);
-        message_put_text(&m, text);
-        (void)cluster_send(0, TAG_FAILED, &m, cluster_limit(p->o, 10));
-        message_free(&m);
-    }
-    p->lost = true;
-}
-
-void pipeline_fail(pipeline *p, const char *text)
-{
-    pipeline_report(p, -1, text);
-}
-
-void pipeline_hear_failure(pipeline *p, int rank, message *m)
-{
-    const int64_t silent = message_take_number(m);
-    const char *text = message_take_text(m, NULL);
-    const bool answers = silent == 0 || (silent > 0 && silent < p->ranks && p->reported[silent]);
-    if (rank < p->ranks) p->reported[rank] = true;
-    char *to = answers ? p->doubtful : p->failure;
-    if (!*to) snprintf(to, sizeof p->failure, "rank %d: %.900s", rank, text);
-    p->lost = p->lost || !answers;
-}
-
-void pipeline_give_up(pipeline *p, int silent, const char *text)
-{
-    enum { REPORT_SECONDS = 2 };
-    if (p->lost) return;
-    if (p->rank != 0) {
-        pipeline_report(p, silent, text);
-        return;
-    }
-    for (const double end = cluster_now() + REPORT_SECONDS; !pipeline_stopped(p) && cluster_now() < end;) sched_yield();
-    if (!*p->failure && *p->doubtful && (silent == 0 || p->reported[silent]))
-        snprintf(p->failure, sizeof p->failure, "%s", p->doubtful);
-    if (!*p->failure) snprintf(p->failure, sizeof p->failure, "rank 0: %.900s", text);
-    p->lost = true;
-}
-
-/* Control messages: rank 0 hears of failures, the others of the end. */
-bool pipeline_stopped(pipeline *p)
-{
-    int rank, tag;
-    message m;
-    static const int ends[] = {TAG_FAILED, TAG_STOP, TAG_INTERRUPTED};
-    if (interrupted()) {
-        p->lost = true;
-        if (p->say_interrupted) p->say_interrupted(p->say_user);
-    }
-    for (size_t i = 0; !p->lost && i < sizeof ends / sizeof *ends; i++) {
-        if (!cluster_receive_of(ends[i], &rank, &tag, &m)) continue;
-        if (tag == TAG_FAILED) {
-            pipeline_hear_failure(p, rank, &m);
-        } else {
-            if (tag == TAG_INTERRUPTED) snprintf(p->failure, sizeof p->failure, "rank %d got a signal: ended", rank);
-            p->lost = true;
-        }
-        message_free(&m);
-    }
-    return p->lost;
-}
 
 static void end_sent(pipeline *p)
 {
@@ -146,12 +45,83 @@ static bool is_local(const pipeline *p, const prony_shard_tensor *tensor)
     return tensor->from == PRONY_SHARD_MODEL && p->rank == 0;
 }
 
-/* Begins what can begin, and returns whether all tensors of the next micro-batch are there. */
-static bool pipeline_advance(pipeline *p)
+/* On rank 0: an output of micro-batch `at`, behind those of the micro-batches before. */
+static bool keep_output(pipeline *p, size_t of, int64_t at, const prony_value *value)
+{
+    const bool kept = tensor_keep(&p->kept[of], value, at == 0, p->micro_batches);
+    p->outputs[of] = kept ? &p->kept[of].value : NULL;
+    return kept;
+}
+
+/* Rank 0: the outputs of a micro-batch that a stage sent. *ended: with the last one. */
+static bool read_model_outputs(pipeline *p, message *m, bool *ended)
+{
+    const int64_t at = message_take_number(m);
+    int64_t k;
+    while ((k = message_take_number(m)) >= 0 && !m->bad) {
+        size_t count;
+        const char *text = message_take_text(m, &count);
+        prony_value value;
+        char *copy = malloc(count + 1); /* aligned for the header */
+        if (copy) memcpy(copy, text, count);
+        const bool kept = copy && (uint64_t)k < p->model_outputs && tensor_unpack(&value, copy, count) &&
+                          keep_output(p, (size_t)k, at, &value);
+        free(copy);
+        if (!kept) return false;
+    }
+    *ended = k == RUN_ENDED;
+    return !m->bad;
+}
+
+/* Rank 0: the outputs whose message has come whole. */
+static void end_outputs(pipeline *p)
+{
+    incoming *in = &p->outputs_in;
+    bool ended = false;
+    message m = {.data = in->bytes, .size = in->size, .capacity = in->size};
+    if (!read_model_outputs(p, &m, &ended) && !*p->failure)
+        snprintf(p->failure, sizeof p->failure, "outputs of rank %d: a tensor %s", in->from, NOT_KEPT);
+    message_free(&m);
+    if (ended && !p->has_ended[in->from]) p->ended += p->has_ended[in->from] = true;
+    *in = (incoming){.request = MPI_REQUEST_NULL};
+}
+
+/* Rank 0: takes outputs as they arrive, one message at a time, also while it has micro-batches of its own to compute. */
+static void take_model_outputs(pipeline *p)
+{
+    incoming *in = &p->outputs_in;
+    for (int there = 1; p->rank == 0;) {
+        MPI_Status status;
+        int size = 0;
+        if (in->begun) {
+            if (MPI_Test(&in->request, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS || !there) return;
+            end_outputs(p);
+        }
+        if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_OUTPUTS, p->tensors, &there, &status) != MPI_SUCCESS || !there) return;
+        if (MPI_Get_count(&status, MPI_BYTE, &size) != MPI_SUCCESS || !(in->bytes = malloc((size_t)size + 1))) return;
+        in->size = (size_t)size;
+        in->from = status.MPI_SOURCE;
+        in->begun =
+            MPI_Irecv(in->bytes, size, MPI_BYTE, in->from, TAG_OUTPUTS, p->tensors, &in->request) == MPI_SUCCESS;
+    }
+}
+
+bool pipeline_outstanding(const pipeline *p)
+{
+    const prony_shard_stage *row = &p->rows[p->rank];
+    if (p->sending_count || p->outputs_in.begun) return true;
+    for (size_t i = 0; i < row->input_count; i++)
+        if (!is_local(p, &row->inputs[i]) && (!p->inputs[i].begun || p->inputs[i].request != MPI_REQUEST_NULL))
+            return true;
+    return false;
+}
+
+bool pipeline_advance(pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
     bool all = true;
     end_sent(p);
+    take_model_outputs(p);
     for (size_t i = 0; i < row->input_count; i++) {
         incoming *in = &p->inputs[i];
         int there = 0, size = 0;
@@ -266,28 +236,49 @@ static prony_status reserve(pipeline *p)
     return PRONY_OK;
 }
 
+/* Begins to send. The bytes are freed once they have left, or at once if they cannot be sent. */
+static prony_status hand_over(pipeline *p, const outgoing *given, int tag, const char *name, prony_error *error)
+{
+    outgoing s = *given;
+    prony_status status = reserve(p);
+    if (status == PRONY_OK &&
+        MPI_Isend(s.bytes, (int)s.size, MPI_BYTE, s.to, tag, p->tensors, &s.request) != MPI_SUCCESS)
+        status = pipeline_refuse(error, name, "could not be sent");
+    if (status == PRONY_OK)
+        p->sending[p->sending_count++] = s;
+    else
+        free(s.bytes);
+    return status;
+}
+
 static prony_status send_value(pipeline *p, const prony_value *value, const char *name, int to, int tag,
                                prony_error *error)
 {
     outgoing s = {
         .began_ns = prony_now_ns(), .to = to, .tag = tag, .at = (int32_t)p->at, .run = p->counts ? p->run : 0};
     s.bytes = tensor_pack(value, &s.size);
-    if (!s.bytes) return pipeline_refuse(error, name, "is not a tensor of numbers and cannot be sent");
+    if (!s.bytes) return pipeline_refuse(error, name, NOT_SENT);
     if (s.size > INT_MAX) {
         free(s.bytes);
         return pipeline_refuse(error, name, "has 2 GiB or more, and is not sent");
     }
-    if (reserve(p) != PRONY_OK) {
-        free(s.bytes);
-        return PRONY_OUT_OF_MEMORY;
-    }
-    if (MPI_Isend(s.bytes, (int)s.size, MPI_BYTE, to, tag, p->tensors, &s.request) != MPI_SUCCESS) {
-        free(s.bytes);
-        return pipeline_refuse(error, name, "could not be sent");
-    }
-    p->sending[p->sending_count++] = s;
-    if (p->counts) p->sent_bytes += (int64_t)tensor_bytes(value);
-    return PRONY_OK;
+    const prony_status status = hand_over(p, &s, tag, name, error);
+    if (status == PRONY_OK && p->counts) p->sent_bytes += (int64_t)tensor_bytes(value);
+    return status;
+}
+
+/* Takes the message over. */
+static prony_status send_message(pipeline *p, message *m, prony_error *error)
+{
+    const outgoing s = {.bytes = m->data,
+                        .size = m->size,
+                        .began_ns = prony_now_ns(),
+                        .tag = OUTPUTS_TAG,
+                        .at = (int32_t)p->at,
+                        .run = p->counts ? p->run : 0};
+    if (!m->bad && m->size <= INT_MAX) return hand_over(p, &s, TAG_OUTPUTS, "outputs", error);
+    message_free(m);
+    return pipeline_refuse(error, "outputs", "have 2 GiB or more, or memory is missing");
 }
 
 /* The rows of a value that a micro-batch takes; the whole value where there is one. */
@@ -325,7 +316,10 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     if (status != PRONY_OK) return status;
     if (p->rank == 0 && p->at == 0) p->run_began_ns = prony_now_ns();
     p->computing_since_ns = prony_now_ns();
-    if (p->bound) return PRONY_OK; /* a profile binds once before it plans */
+    if (p->bound) {
+        pipeline_progress_begin(p);
+        return PRONY_OK; /* a profile binds once before it plans */
+    }
     if (p->at == 0) pipeline_begin_spans(p);
     if (p->rank == 0) status = send_inputs(p, error);
     const int64_t waits_ns = prony_now_ns(), run = p->counts ? p->run : 0;
@@ -352,57 +346,52 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     }
     (void)pipeline_advance(p); /* what is there for the next one comes in meanwhile */
     p->bound = status == PRONY_OK;
+    if (p->bound) pipeline_progress_begin(p);
     p->computing_since_ns = prony_now_ns();
     return status;
 }
 
-static prony_value *pipeline_copy_value(const prony_value *value)
+/* Outputs of the model that a stage has made of this micro-batch, for rank 0. The message of the last micro-batch also
+ * says that the stage's run has ended; a stage without outputs sends it alone. */
+static prony_status send_model_outputs(pipeline *p, const prony_session *session, prony_error *error)
 {
-    size_t size;
-    char *bytes = tensor_pack(value, &size);
-    prony_value *copy = bytes ? malloc(sizeof *copy) : NULL;
-    if (copy && tensor_unpack(copy, bytes, size)) return copy;
-    free(copy);
-    free(bytes);
-    return NULL;
-}
-
-static void free_value(prony_value *value)
-{
-    if (!value) return;
-    free((char *)value->data - HEADER_NUMBERS * sizeof(int64_t));
-    free(value);
-}
-
-/* Appends along the first dimension. */
-static bool append(prony_value **to, const prony_value *more)
-{
-    prony_value whole = *more;
-    if (!*to) return (*to = pipeline_copy_value(more)) != NULL;
-    const size_t first = tensor_bytes(*to), second = tensor_bytes(more);
-    if (more->shape.rank < 1) return true;
-    whole.shape.dim[0] += (*to)->shape.dim[0];
-    char *bytes = malloc(first + second + 1);
-    if (!bytes) return false;
-    memcpy(bytes, (*to)->data, first);
-    memcpy(bytes + first, more->data, second);
-    whole.data = bytes;
-    prony_value *made = pipeline_copy_value(&whole);
-    free(bytes);
-    free_value(*to);
-    *to = made;
-    return made != NULL;
-}
-
-static prony_status keep_output(pipeline *p, uint32_t of, const prony_value *value, const char *name,
-                                prony_error *error)
-{
-    if (p->at == 0) {
-        free_value(p->outputs[of]);
-        p->outputs[of] = NULL;
+    const prony_shard_stage *row = &p->rows[p->rank];
+    const bool last = p->at + 1 == p->micro_batches;
+    const prony_value *value;
+    prony_status status = PRONY_OK;
+    message m = {0};
+    bool any = last;
+    message_put_number(&m, p->at);
+    for (size_t k = 0; status == PRONY_OK && k < row->output_count; k++) {
+        size_t size;
+        if (row->model_outputs[k] == PRONY_SHARD_MODEL) continue;
+        any = true;
+        status = prony_session_output(session, k, &value, error);
+        char *bytes = status == PRONY_OK ? tensor_pack(value, &size) : NULL;
+        if (status == PRONY_OK && !bytes) status = pipeline_refuse(error, row->outputs[k].name, NOT_SENT);
+        message_put_number(&m, row->model_outputs[k]);
+        if (bytes) message_put_bytes(&m, bytes, size);
+        free(bytes);
     }
-    if (append(&p->outputs[of], value)) return PRONY_OK;
-    return pipeline_refuse(error, name, "is not a tensor of numbers, or memory is missing");
+    message_put_number(&m, last ? RUN_ENDED : RUN_GOES_ON);
+    if (status == PRONY_OK && any) return send_message(p, &m, error);
+    message_free(&m);
+    return status;
+}
+
+/* Rank 0's own part of it. */
+static prony_status keep_model_outputs(pipeline *p, const prony_session *session, prony_error *error)
+{
+    const prony_shard_stage *row = &p->rows[p->rank];
+    const prony_value *value;
+    prony_status status = PRONY_OK;
+    for (size_t k = 0; status == PRONY_OK && k < row->output_count; k++) {
+        if (row->model_outputs[k] == PRONY_SHARD_MODEL) continue;
+        status = prony_session_output(session, k, &value, error);
+        if (status == PRONY_OK && !keep_output(p, row->model_outputs[k], p->at, value))
+            status = pipeline_refuse(error, row->outputs[k].name, NOT_KEPT);
+    }
+    return status;
 }
 
 /* To each stage that reads it once per port, as the plan lists them. */
@@ -418,92 +407,26 @@ static prony_status send_outputs(pipeline *p, const prony_session *session, pron
             status = prony_session_output(session, t->port, &value, error);
             if (status == PRONY_OK) status = send_value(p, value, t->name, (int)s, (int)i, error);
         }
-    for (size_t k = 0; status == PRONY_OK && k < row->output_count; k++) {
-        if (row->model_outputs[k] == PRONY_SHARD_MODEL) continue;
-        status = prony_session_output(session, k, &value, error);
-        if (status == PRONY_OK) status = keep_output(p, row->model_outputs[k], value, row->outputs[k].name, error);
-    }
-    return status;
+    if (status != PRONY_OK) return status;
+    return p->rank ? send_model_outputs(p, session, error) : keep_model_outputs(p, session, error);
 }
 
 /* ---- the end of a run ---- */
 
-/* Each stage behind the first one tells rank 0 that its run has ended, with the outputs of the model that it made. */
-static prony_status send_end(pipeline *p, prony_error *error)
-{
-    message m = {0};
-    for (size_t k = 0; k < p->model_outputs; k++) {
-        size_t size;
-        if (!p->outputs[k]) continue;
-        char *bytes = tensor_pack(p->outputs[k], &size);
-        if (!bytes) m.bad = true;
-        message_put_number(&m, (int64_t)k);
-        if (bytes) message_put_bytes(&m, bytes, size);
-        free(bytes);
-    }
-    message_put_number(&m, -1);
-    outgoing s = {.bytes = m.data,
-                  .size = m.size,
-                  .began_ns = prony_now_ns(),
-                  .tag = OUTPUTS_TAG,
-                  .at = (int32_t)p->micro_batches - 1,
-                  .run = p->counts ? p->run : 0};
-    if (m.bad || m.size > INT_MAX) {
-        message_free(&m);
-        return pipeline_refuse(error, "outputs", "have 2 GiB or more, or memory is missing");
-    }
-    prony_status status = reserve(p);
-    if (status == PRONY_OK &&
-        MPI_Isend(s.bytes, (int)s.size, MPI_BYTE, 0, TAG_ENDED, p->tensors, &s.request) != MPI_SUCCESS)
-        status = pipeline_refuse(error, "outputs", "could not be sent");
-    if (status == PRONY_OK)
-        p->sending[p->sending_count++] = s;
-    else
-        message_free(&m);
-    return status;
-}
-
-static bool take_end(pipeline *p, const char *bytes, int size)
-{
-    message m = {.data = (char *)(uintptr_t)bytes, .size = (size_t)size, .capacity = (size_t)size};
-    for (int64_t k; (k = message_take_number(&m)) >= 0 && !m.bad;) {
-        size_t count;
-        const char *text = message_take_text(&m, &count);
-        prony_value value;
-        char *copy = malloc(count + 1); /* aligned for the header */
-        if (copy) memcpy(copy, text, count);
-        if (copy && (uint64_t)k < p->model_outputs && tensor_unpack(&value, copy, count)) {
-            free_value(p->outputs[k]);
-            p->outputs[k] = pipeline_copy_value(&value);
-        }
-        free(copy);
-    }
-    return !m.bad;
-}
-
 static bool all_ended(pipeline *p)
 {
     end_sent(p);
-    for (int there = 1; there;) {
-        MPI_Status status;
-        int size = 0;
-        if (MPI_Iprobe(MPI_ANY_SOURCE, TAG_ENDED, p->tensors, &there, &status) != MPI_SUCCESS || !there) break;
-        (void)MPI_Get_count(&status, MPI_BYTE, &size);
-        char *bytes = malloc((size_t)size + 1);
-        if (!bytes) break;
-        if (MPI_Recv(bytes, size, MPI_BYTE, status.MPI_SOURCE, TAG_ENDED, p->tensors, MPI_STATUS_IGNORE) == MPI_SUCCESS)
-            p->ended += p->has_ended[status.MPI_SOURCE] = take_end(p, bytes, size);
-        free(bytes);
-    }
-    return p->ended + 1 >= p->stage_count;
+    take_model_outputs(p);
+    return p->ended + 1 >= p->stage_count || *p->failure;
 }
 
 static prony_status end_run(pipeline *p, prony_error *error)
 {
     const int64_t waits_ns = prony_now_ns();
     p->at = 0;
-    if (p->rank != 0) return send_end(p, error);
-    const prony_status status = pipeline_wait_until(p, all_ended, "the end of the run", error);
+    if (p->rank != 0) return PRONY_OK;
+    prony_status status = pipeline_wait_until(p, all_ended, "the end of the run", error);
+    if (*p->failure && status == PRONY_OK) status = pipeline_lost(error, p->failure);
     pipeline_note(p, (pipeline_span){SPAN_WAIT, 0, 0, (int32_t)p->micro_batches - 1, waits_ns, prony_now_ns()},
                   p->counts ? p->run : 0, 0);
     p->ended = 0;
@@ -517,6 +440,7 @@ prony_status pipeline_after(void *user, prony_session *session, prony_error *err
 {
     pipeline *p = user;
     const int64_t now = prony_now_ns();
+    pipeline_progress_end(p);
     if (p->counts) p->computing_ns += now - p->computing_since_ns;
     pipeline_note(p, (pipeline_span){SPAN_COMPUTE, p->rank, 0, (int32_t)p->at, p->computing_since_ns, now},
                   p->counts ? p->run : 0, 0);
@@ -536,9 +460,10 @@ void pipeline_end(pipeline *p)
 {
     prony_error error;
     if (!p->lost) (void)pipeline_drain(p, &error);
-    for (size_t k = 0; p->outputs && k < p->model_outputs; k++) free_value(p->outputs[k]);
+    for (size_t k = 0; p->kept && k < p->model_outputs; k++) free(p->kept[k].bytes);
     /* Messages that are still being sent belong to MPI until the process ends. */
     if (!p->sending_count) free(p->sending);
+    free(p->kept);
     free(p->outputs);
     free(p->inputs);
     free(p->samples_ns);

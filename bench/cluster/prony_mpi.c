@@ -98,6 +98,11 @@ static void note_warning(int signal)
     warned = 1;
 }
 
+static void catch_warning(void)
+{
+    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = note_warning, .sa_flags = SA_RESTART}, NULL);
+}
+
 bool cluster_warned(void)
 {
     return warned;
@@ -113,9 +118,10 @@ static int run_ranks(const options *o, int *argc, char ***argv)
     sigaddset(&both, SIGINT);
     sigaddset(&both, SIGTERM);
     pthread_sigmask(SIG_BLOCK, &both, NULL);
-    sigaction(SIGUSR1, &(struct sigaction){.sa_handler = note_warning, .sa_flags = SA_RESTART}, NULL);
-    if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
+    catch_warning();
+    if (MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &level) != MPI_SUCCESS)
         return fail(o, "MPI cannot start on this rank");
+    catch_warning(); /* MPICH has taken the signal for itself */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     interrupt_begin(o);
     if (is_sharded(o))

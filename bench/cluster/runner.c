@@ -12,7 +12,7 @@
 
 static pthread_t thread;
 static bool running;
-static atomic_bool done;
+static atomic_bool done, together, ready, go;
 static message task, result;
 
 static void put_process(message *m, const prony_study_process *p)
@@ -33,11 +33,30 @@ static void put_failure(message *m, const char *failure)
     put_process(m, &process);
 }
 
+static bool runner_may_begin(void)
+{
+    if (!atomic_load(&together)) return true;
+    atomic_store(&ready, true);
+    return atomic_load(&go);
+}
+
+bool runner_ready(void)
+{
+    return running && atomic_load(&ready) && !atomic_load(&go);
+}
+
+void runner_go(void)
+{
+    atomic_store(&go, true);
+}
+
 static void *runner_run(void *argument)
 {
     scale_round round = {0};
     (void)argument;
-    size_t replicas = (size_t)message_take_number(&task), count = (size_t)message_take_number(&task);
+    size_t replicas = (size_t)message_take_number(&task);
+    atomic_store(&together, message_take_number(&task) != 0);
+    size_t count = (size_t)message_take_number(&task);
     const char **words = task.bad ? NULL : calloc(count + 1, sizeof *words);
     for (size_t i = 0; words && i < count; i++) words[i] = message_take_text(&task, NULL);
     double limit = (double)message_take_number(&task) / 1000;
@@ -62,6 +81,9 @@ bool runner_start(message *given)
     *given = (message){0};
     result = (message){0};
     atomic_store(&done, false);
+    atomic_store(&ready, false);
+    atomic_store(&go, false);
+    children_ask_before(runner_may_begin);
     running = pthread_create(&thread, NULL, runner_run, NULL) == 0;
     if (!running) message_free(&task);
     return running;

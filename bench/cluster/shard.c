@@ -4,14 +4,13 @@
 #include "bench/cluster/shard.h"
 
 #include "bench/process/interrupt.h"
-#include "bench/session/inputs.h"
 #include "bench/session/judge.h"
 
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MEASURED_BATCHES = 1000, MOST_SHAPES = 4096 };
+enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MEASURED_BATCHES = 1000 };
 
 #define USUAL_SECONDS 3.0
 #define ANSWER_SECONDS 0.5 /* Open MPI's launcher kills a second after its SIGTERM */
@@ -143,225 +142,33 @@ static void keep_slowest(sharded *s, const link_figures *link)
 static bool take_link(sharded *s, int rank, message *m)
 {
     link_figures link;
+    prony_link_row row;
     (void)rank;
     message_take(m, &link, sizeof link);
     keep_slowest(s, &link);
+    for (int64_t left = message_take_number(m); !m->bad && left > 0; left--) {
+        message_take(m, &row, sizeof row);
+        if (!m->bad && !links_add(&s->links, &row)) return false;
+    }
     return !m->bad;
 }
 
 static bool measure_links(sharded *s)
 {
     message m = {0};
-    if (!links_measure(&s->pipe, &s->link)) return false;
+    if (!links_measure(&s->pipe, &s->link, &s->links)) return false;
     if (s->pipe.rank == 0) return shard_hear_all(s, TAG_LINK, cluster_limit(s->o, GRACE_SECONDS), take_link);
     message_put(&m, &s->link, sizeof s->link);
-    bool sent = cluster_send(0, TAG_LINK, &m, cluster_limit(s->o, GRACE_SECONDS));
+    message_put_number(&m, (int64_t)s->links.count);
+    message_put(&m, s->links.rows, s->links.count * sizeof *s->links.rows);
+    bool sent = !m.bad && cluster_send(0, TAG_LINK, &m, cluster_limit(s->o, GRACE_SECONDS));
     message_free(&m);
     return sent;
-}
-
-/* ---- the plan ---- */
-
-/* Rank 0's decision, from which all ranks make the same plan. */
-typedef struct decision {
-    message from;
-    const char **cuts;
-    size_t cut_count;
-    prony_named_shape *shapes;
-    size_t shape_count;
-} decision;
-
-static void decision_free(decision *d)
-{
-    message_free(&d->from);
-    free(d->cuts);
-    free(d->shapes);
-}
-
-static prony_session_options stage_options(const options *o, const decision *d)
-{
-    prony_session_options options = session_options(o);
-    options.dims = NULL;
-    options.dim_count = 0;
-    options.batch = 0;
-    options.shapes = d ? d->shapes : NULL;
-    options.shape_count = d ? d->shape_count : 0;
-    options.no_profile = strcmp(o->command, "bench") == 0;
-    return options;
-}
-
-static prony_status make_plan(sharded *s, const decision *d, bool given, prony_error *error)
-{
-    const prony_session_options session = stage_options(s->o, d);
-    prony_shard_options o = PRONY_SHARD_OPTIONS_INIT;
-    o.stages = (int)s->o->shard.stages;
-    o.by = s->o->shard.by && strcmp(s->o->shard.by, "memory") == 0 ? PRONY_SHARD_BY_MEMORY : PRONY_SHARD_BY_TIME;
-    o.session = &session;
-    o.cuts = d->cuts;
-    o.cut_count = d->cut_count;
-    o.latency_ns = s->slowest.latency_ns;
-    o.bytes_per_ns = s->slowest.bytes_per_ns;
-    o.memory_limit_bytes = given ? 0 : given_memory_limit(s->o);
-    prony_status status = prony_shard_plan_create(&s->plan, s->model, &o, error);
-    if (status != PRONY_LIMIT || !o.memory_limit_bytes) return status;
-    /* The prediction is more than a stage may need: the smallest stages are tried. */
-    o.memory_limit_bytes = 0;
-    o.by = PRONY_SHARD_BY_MEMORY;
-    return prony_shard_plan_create(&s->plan, s->model, &o, error);
-}
-
-/* Shapes of one micro-batch, by the inputs that rank 0 has bound. */
-static int decide_shapes(sharded *s, decision *d)
-{
-    const size_t count = prony_model_input_count(s->model);
-    const int64_t parts = s->pipe.micro_batches;
-    d->shapes = calloc(count + 1, sizeof *d->shapes);
-    if (!d->shapes) return fail(s->o, "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        const prony_value_info *port = prony_model_input(s->model, i);
-        const prony_value *value = prony_session_input_value(s->whole, i);
-        if (!value || value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING)
-            return fail(s->o, "--shard: input '%s' is not a tensor of numbers", port->name);
-        d->shapes[i] = (prony_named_shape){port->name, value->shape};
-        if (parts == 1) continue;
-        if (value->shape.rank < 1 || value->shape.dim[0] != s->o->model.batch || port->shape.rank < 1 ||
-            port->shape.dim[0] >= 0)
-            return fail(s->o, "--micro-batch: input '%s' has no free first dimension of %lld", port->name,
-                        (long long)s->o->model.batch);
-        d->shapes[i].shape.dim[0] /= parts;
-    }
-    d->shape_count = count;
-    return EXIT_DONE;
-}
-
-/* --shard-cut a,b */
-static int take_given_cuts(const options *o, decision *d)
-{
-    const char *text = o->shard.cut ? o->shard.cut : "";
-    d->cuts = calloc((size_t)o->shard.stages + 1 + strlen(text), sizeof *d->cuts);
-    message_put_text(&d->from, text);
-    if (!d->cuts || d->from.bad) return fail(o, "out of memory");
-    for (char *at = d->from.data + sizeof(int64_t); *at;) {
-        d->cuts[d->cut_count++] = at;
-        at += strcspn(at, ",");
-        if (*at) *at++ = '\0';
-    }
-    return EXIT_DONE;
-}
-
-static int shard_decide(sharded *s, decision *d)
-{
-    prony_error error = {0};
-    const prony_session_options options = session_options(s->o);
-    s->pipe.micro_batches = s->o->shard.micro_batch ? s->o->model.batch / s->o->shard.micro_batch : 1;
-    if (session_create(&s->whole, s->model, &options, &error) != PRONY_OK)
-        return report_session_error(s->o, s->model, &error);
-    s->pipe.whole = s->whole;
-    int code = strcmp(s->o->command, "eval") == 0 ? shard_eval_open(s) : bind_inputs(s->o, s->model, s->whole);
-    if (code == EXIT_DONE) code = decide_shapes(s, d);
-    if (code == EXIT_DONE) code = take_given_cuts(s->o, d);
-    if (code == EXIT_DONE && make_plan(s, d, false, &error) != PRONY_OK) code = report_error(s->o, &error);
-    return code;
-}
-
-static bool send_decision(const sharded *s, const decision *d)
-{
-    message m = {0};
-    size_t count;
-    const prony_shard_stage *rows = prony_shard_plan_stages(s->plan, &count);
-    message_put(&m, &s->slowest, sizeof s->slowest);
-    message_put_number(&m, s->pipe.micro_batches);
-    message_put_number(&m, (int64_t)count - 1);
-    for (size_t i = 0; i + 1 < count; i++) message_put_text(&m, rows[i].cut);
-    message_put_number(&m, (int64_t)d->shape_count);
-    for (size_t i = 0; i < d->shape_count; i++) {
-        message_put_text(&m, d->shapes[i].name);
-        message_put(&m, &d->shapes[i].shape, sizeof d->shapes[i].shape);
-    }
-    message_put_text(&m, prony_shard_plan_digest(s->plan));
-    const bool sent = !m.bad && shard_tell_all(s, TAG_PLAN, &m);
-    message_free(&m);
-    return sent;
-}
-
-/* Ranks other than 0. *digest points into `d`. */
-static bool take_decision(sharded *s, decision *d, const char **digest)
-{
-    int rank;
-    if (!shard_wait(s, TAG_PLAN, &rank, &d->from, cluster_limit(s->o, HELLO_SECONDS))) return false;
-    message_take(&d->from, &s->slowest, sizeof s->slowest);
-    s->pipe.micro_batches = message_take_number(&d->from);
-    const int64_t cuts = message_take_number(&d->from);
-    if (d->from.bad || cuts < 0 || cuts > s->pipe.ranks) return false;
-    d->cuts = calloc((size_t)cuts + 1, sizeof *d->cuts);
-    for (int64_t i = 0; d->cuts && i < cuts; i++) d->cuts[d->cut_count++] = message_take_text(&d->from, NULL);
-    const int64_t shapes = message_take_number(&d->from);
-    if (d->from.bad || shapes < 0 || shapes > MOST_SHAPES) return false;
-    d->shapes = calloc((size_t)shapes + 1, sizeof *d->shapes);
-    for (int64_t i = 0; d->shapes && i < shapes; i++) {
-        d->shapes[i].name = message_take_text(&d->from, NULL);
-        message_take(&d->from, &d->shapes[i].shape, sizeof d->shapes[i].shape);
-        d->shape_count++;
-    }
-    *digest = message_take_text(&d->from, NULL);
-    return !d->from.bad && d->cuts && d->shapes;
-}
-
-/* The stage of this rank, ready to run. */
-static prony_status make_stage(sharded *s, prony_error *error)
-{
-    pipeline *p = &s->pipe;
-    prony_model *stage = NULL;
-    const prony_session_options options = stage_options(s->o, NULL);
-    prony_status status = prony_shard_stage_model(&stage, s->plan, (size_t)p->rank, error);
-    if (status == PRONY_OK) status = session_create(&p->session, stage, &options, error);
-    prony_model_release(stage);
-    p->rows = prony_shard_plan_stages(s->plan, &p->stage_count);
-    p->model_outputs = prony_model_output_count(s->model);
-    p->inputs = calloc(p->rows[p->rank].input_count + 1, sizeof *p->inputs);
-    p->outputs = calloc(p->model_outputs + 1, sizeof(void *));
-    if (status == PRONY_OK && (!p->inputs || !p->outputs)) status = PRONY_OUT_OF_MEMORY;
-    for (size_t i = 0; p->inputs && i < p->rows[p->rank].input_count; i++) p->inputs[i].request = MPI_REQUEST_NULL;
-    return status;
-}
-
-static int prepare(sharded *s)
-{
-    decision d = {0};
-    prony_error error = {0};
-    int code = EXIT_DONE;
-    if (s->pipe.rank == 0) {
-        code = shard_decide(s, &d);
-        if (code == EXIT_DONE && !send_decision(s, &d)) code = EXIT_FAILED;
-        if (code == EXIT_DONE && make_stage(s, &error) != PRONY_OK) code = report_error(s->o, &error);
-        if (code == EXIT_DONE && !shard_hear_all(s, TAG_RESULT, cluster_limit(s->o, HELLO_SECONDS), NULL))
-            code = EXIT_FAILED;
-        decision_free(&d);
-        return code;
-    }
-    const char *digest = "";
-    if (!take_decision(s, &d, &digest)) {
-        decision_free(&d);
-        return EXIT_FAILED;
-    }
-    prony_status status = make_plan(s, &d, true, &error);
-    if (status == PRONY_OK && strcmp(digest, prony_shard_plan_digest(s->plan)) != 0) {
-        status = PRONY_INTERNAL;
-        snprintf(error.message, sizeof error.message, "this rank cuts the model otherwise than rank 0");
-    }
-    if (status == PRONY_OK) status = make_stage(s, &error);
-    decision_free(&d);
-    if (status != PRONY_OK)
-        pipeline_fail(&s->pipe, *error.message ? error.message : prony_status_text(status));
-    else if (!cluster_send(0, TAG_RESULT, NULL, cluster_limit(s->o, GRACE_SECONDS)))
-        status = PRONY_CANCELLED;
-    return status == PRONY_OK ? EXIT_DONE : EXIT_FAILED;
 }
 
 /* ---- runs ---- */
 
-/* Runs without times: before the measured ones, and the batches of eval behind them. */
-static prony_status run_unmeasured(sharded *s, int64_t runs, prony_error *error)
+prony_status shard_run_unmeasured(sharded *s, int64_t runs, prony_error *error)
 {
     pipeline *p = &s->pipe;
     prony_status status = PRONY_OK;
@@ -370,6 +177,7 @@ static prony_status run_unmeasured(sharded *s, int64_t runs, prony_error *error)
         if (status == PRONY_OK) status = prony_session_run(p->session, error);
         if (status == PRONY_OK) status = pipeline_after(p, p->session, error);
     }
+    pipeline_progress_end(p);
     return status;
 }
 
@@ -413,26 +221,37 @@ static bool agree_on_runs(sharded *s, double run_seconds)
     return fine;
 }
 
+static prony_status run_measured(sharded *s, prony_error *error)
+{
+    pipeline *p = &s->pipe;
+    prony_profile_options o = PRONY_PROFILE_OPTIONS_INIT;
+    o.warmup_runs = 0;
+    o.runs = s->runs * p->micro_batches;
+    o.preprocess = pipeline_before;
+    o.postprocess = pipeline_after;
+    o.phase_user = p;
+    p->counts = true;
+    const prony_status status = prony_session_profile(&s->report, p->session, &o, error);
+    pipeline_progress_end(p);
+    p->counts = false;
+    return status;
+}
+
 static int measure(sharded *s)
 {
     prony_error error = {0};
     pipeline *p = &s->pipe;
     const int64_t warm = warmup_runs(s->o);
-    prony_status status = run_unmeasured(s, warm, &error);
+    (void)pipeline_progress_start(p);
+    prony_status status = shard_run_unmeasured(s, warm, &error);
     const double last = p->rank == 0 && warm ? (double)(prony_now_ns() - p->run_began_ns) * 1e-9 : 0;
-    if (status == PRONY_OK && !agree_on_runs(s, last)) return EXIT_FAILED;
-    if (status == PRONY_OK) {
-        prony_profile_options o = PRONY_PROFILE_OPTIONS_INIT;
-        o.warmup_runs = 0;
-        o.runs = s->runs * p->micro_batches;
-        o.preprocess = pipeline_before;
-        o.postprocess = pipeline_after;
-        o.phase_user = p;
-        p->counts = true;
-        status = prony_session_profile(&s->report, p->session, &o, &error);
-        p->counts = false;
-        if (status == PRONY_OK) status = run_unmeasured(s, s->rest, &error);
+    if (status == PRONY_OK && !agree_on_runs(s, last)) {
+        pipeline_progress_stop(p);
+        return EXIT_FAILED;
     }
+    if (status == PRONY_OK) status = run_measured(s, &error);
+    if (status == PRONY_OK) status = shard_run_unmeasured(s, s->rest, &error);
+    pipeline_progress_stop(p);
     if (status == PRONY_OK) return EXIT_DONE;
     if (!p->lost) {
         pipeline_fail(p, *error.message ? error.message : prony_status_text(status));
@@ -469,7 +288,8 @@ static int run_rank(sharded *s)
 {
     int code = shard_meet(s, shard_check_usage);
     if (code == EXIT_DONE && !measure_links(s)) code = EXIT_FAILED;
-    if (code == EXIT_DONE) code = prepare(s);
+    if (code == EXIT_DONE) code = shard_prepare(s);
+    if (code == EXIT_DONE && shard_is_by(s->o, "measured")) code = shard_balance(s);
     if (code == EXIT_DONE) code = measure(s);
     if (s->pipe.rank == 0) {
         if (code == EXIT_DONE) code = shard_join_reports(s);
@@ -541,6 +361,7 @@ int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
     s.pipe.say_interrupted = s.pipe.rank == 0 ? say_interrupted : NULL;
     s.pipe.say_user = &s;
     s.hellos = calloc((size_t)s.pipe.ranks, sizeof *s.hellos);
+    s.pipe.hellos = s.hellos;
     int code = s.hellos ? run(&s) : EXIT_FAILED;
     if (s.pipe.rank == 0)
         code = end_all(&s, code, together);
@@ -553,6 +374,8 @@ int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
     session_release(s.pipe.session);
     session_release(s.whole);
     prony_shard_plan_release(s.plan);
+    free(s.layer_ns);
+    free(s.links.rows);
     prony_model_release(s.model);
     for (int r = 0; r < s.pipe.ranks; r++) message_free(&s.hellos[r].from);
     free(s.hellos);

@@ -1,5 +1,5 @@
-/* Commands with --shard: one stage of the model on each rank. shard.c (who does what), pipeline.c (tensors between
- * ranks), links.c (the interconnect), shard_report.c (one report of all), shard_eval.c (labelled data). Commands that
+/* Commands with --shard: one stage of the model on each rank. shard.c (who does what), shard_stages.c (the stages), predict.c (a run's time), pipeline.c (tensors between
+ * ranks), tensors.c (as bytes), progress.c (messages while a stage computes), links.c (the interconnect), shard_report.c (one report of all), shard_eval.c (labelled data). Commands that
  * deal data to ranks (deal.c) meet, wait and end as these do; their pipeline has no stages. */
 #ifndef PRN_BENCH_CLUSTER_SHARD_H
 #define PRN_BENCH_CLUSTER_SHARD_H
@@ -13,9 +13,13 @@ typedef struct sharded {
     prony_shard_plan *plan;
     pipeline pipe;
     link_figures link, slowest; /* of this rank; rank 0: of all */
+    link_table links;           /* of this rank; rank 0: of all */
     hello *hellos;              /* rank 0 */
     int64_t runs, rest;         /* measured; of eval: that follow, without times */
-    prony_report *report;       /* of this rank's stage; in the end, on rank 0, of all */
+    double *layer_ns;           /* measured, of one micro-batch; on rank 0 in the end of all layers */
+    size_t layer_count;
+    bool balanced;        /* the stages were cut by measured times */
+    prony_report *report; /* of this rank's stage; in the end, on rank 0, of all */
     int code;
     bool said;               /* that a signal ended the run */
     struct shard_data *data; /* rank 0 of eval: labelled samples; NULL: another command */
@@ -41,9 +45,23 @@ int shard_take_last_word(sharded *s);
 bool shard_send_report(sharded *s);
 int shard_join_reports(sharded *s);
 int shard_show(sharded *s);
+/* Rank 0: a run's time by the plan and the links. predict.c */
+int64_t predicted_step_ns(const sharded *s);
 
 /* Waits for a message of this tag, from any rank. False: failure, stop, a signal, or the limit. */
 bool shard_wait(sharded *s, int tag, int *rank, message *m, double seconds);
+
+/* Runs without times: before the measured ones, and the batches of eval behind them. */
+prony_status shard_run_unmeasured(sharded *s, int64_t runs, prony_error *error);
+
+/* ---- shard_stages.c ---- */
+
+/* --shard-by KEY was given. */
+bool shard_is_by(const options *o, const char *key);
+/* Cuts the model and makes the session of this rank's stage. */
+int shard_prepare(sharded *s);
+/* Runs the stages for a moment, and prepares them anew by the measured times. */
+int shard_balance(sharded *s);
 
 /* ---- shard_eval.c: on rank 0 ---- */
 

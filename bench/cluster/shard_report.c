@@ -91,20 +91,29 @@ static prony_rank_row shard_report_make_row(const sharded *s, size_t stage)
                             .predicted_ns = row->compute_ns * s->pipe.micro_batches};
 }
 
+/* The ranks' time in parts. A pipeline without messages takes the sum of all stages' times of one micro-batch, and the
+ * slowest one's again for each further micro-batch; the rest of the mean run is that of messages. */
 static prony_pipeline make_pipeline(const sharded *s, const prony_rank_row *rows, size_t count)
 {
-    double busy = 0, whole = 0;
+    double busy = 0, slowest = 0;
+    const double micro_batches = (double)s->pipe.micro_batches;
+    const double run = count ? (double)(rows[0].time_ns + rows[0].waiting_ns) : 0, whole = run * (double)count;
     for (size_t i = 0; i < count; i++) {
         busy += (double)rows[i].time_ns;
-        whole += (double)(rows[i].time_ns + rows[i].waiting_ns);
+        if ((double)rows[i].time_ns > slowest) slowest = (double)rows[i].time_ns;
     }
-    return (prony_pipeline){.stages = (uint32_t)count,
-                            .micro_batches = s->pipe.micro_batches,
-                            .bubble_share = whole > 0 ? 1 - busy / whole : 0,
-                            .predicted_step_ns = prony_shard_plan_step_ns(s->plan, s->pipe.micro_batches),
-                            .basis = prony_shard_plan_basis(s->plan),
-                            .link_latency_ns = s->slowest.latency_ns,
-                            .link_bytes_per_second = s->slowest.bytes_per_ns * 1e9};
+    prony_pipeline line = {.stages = (uint32_t)count,
+                           .micro_batches = s->pipe.micro_batches,
+                           .predicted_step_ns = predicted_step_ns(s),
+                           .basis = prony_shard_plan_basis(s->plan),
+                           .link_latency_ns = s->slowest.latency_ns,
+                           .link_bytes_per_second = s->slowest.bytes_per_ns * 1e9};
+    if (!(whole > 0)) return line;
+    line.bubble_share = 1 - busy / whole;
+    line.fill_share = (busy - slowest) / micro_batches * (double)count / whole;
+    line.uneven_share = (slowest * (double)count - busy) / whole;
+    line.message_share = line.bubble_share - line.fill_share - line.uneven_share;
+    return line;
 }
 
 /* Copies the elements out of a message, which does not align them. */
@@ -227,6 +236,8 @@ int shard_join_reports(sharded *s)
             code = report_error(s->o, &error);
         all.spans[0] = (rank_spans){s->pipe.spans, s->pipe.totals, s->pipe.span_count, s->pipe.total_count};
         if (code == EXIT_DONE) code = add_spans(s, count);
+        if (code == EXIT_DONE && prony_report_set_links(s->report, s->links.rows, s->links.count, &error) != PRONY_OK)
+            code = report_error(s->o, &error);
     }
     for (size_t i = 1; all.spans && i < count; i++) {
         free(all.spans[i].spans);
@@ -262,8 +273,11 @@ static void print_ranks(const sharded *s)
            (double)line->predicted_step_ns * 1e-6, line->basis);
     printf("ranks compute %.1f %% of the time and wait %.1f %%", 100 * (1 - line->bubble_share),
            100 * line->bubble_share);
+    if (line->stages > 1)
+        printf(": %.1f %% fill and drain, %.1f %% uneven stages, %.1f %% messages and jitter", 100 * line->fill_share,
+               100 * line->uneven_share, 100 * line->message_share);
     if (line->link_bytes_per_second > 0)
-        printf("; slowest link: %.1f us, %.3g GB/s", line->link_latency_ns * 1e-3, line->link_bytes_per_second * 1e-9);
+        printf("\nslowest link: %.1f us, %.3g GB/s", line->link_latency_ns * 1e-3, line->link_bytes_per_second * 1e-9);
     printf("\n\n%4s  %-16s %7s %11s %11s %10s %10s %10s %10s\n", "rank", "node", "layers", "weights MB", "peak RSS MB",
            "time ms", "waiting ms", "sent kB", "got kB");
     size_t transfer_count;

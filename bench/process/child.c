@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POLL_MS = 100, OUTPUT_MOST = 256 << 20 };
+enum { POLL_MS = 100, ASK_MS = 1, OUTPUT_MOST = 256 << 20 };
 
 static atomic_bool all_end;
 
@@ -129,17 +129,27 @@ static double now(void)
 
 enum { CHILDREN_MOST = 1024 };
 
-/* Opens the gates once every process is ready. false: one closed its output before. */
-static bool open_gates(child *list, size_t count, bool *open)
+static bool (*_Atomic ask_before)(void);
+
+/* Opens the gates once every process is ready, and may begin. false: one closed its output before. */
+static bool open_gates(child *list, size_t count, bool *open, bool *asks)
 {
     if (*open) return true;
     for (size_t i = 0; i < count; i++) {
         if (list[i].gate >= 0 && list[i].size == 0 && list[i].out < 0) return false;
         if (list[i].gate >= 0 && list[i].size == 0) return true;
     }
+    bool (*may_begin)(void) = atomic_load(&ask_before);
+    *asks = count > 1 && may_begin && !may_begin();
+    if (*asks) return true;
     for (size_t i = 0; i < count; i++) close_end(&list[i].gate);
     *open = true;
     return true;
+}
+
+void children_ask_before(bool (*may_begin)(void))
+{
+    atomic_store(&ask_before, may_begin);
 }
 
 /* Reads until the processes have closed both ends. false: it took too long, or the command was interrupted. */
@@ -147,10 +157,10 @@ static bool listen_to(child *list, size_t count, double limit)
 {
     static struct pollfd fds[2 * CHILDREN_MOST];
     const double end = now() + limit;
-    bool open = false;
+    bool open = false, asks = false;
     for (;;) {
         bool any = false;
-        if (!open_gates(list, count, &open)) return true;
+        if (!open_gates(list, count, &open, &asks)) return true;
         for (size_t i = 0; i < count; i++) {
             fds[2 * i] = (struct pollfd){list[i].out, POLLIN, 0};
             fds[2 * i + 1] = (struct pollfd){list[i].err, POLLIN, 0};
@@ -158,7 +168,7 @@ static bool listen_to(child *list, size_t count, double limit)
         }
         if (!any) return true;
         if (interrupted() || atomic_load(&all_end) || now() > end) return false;
-        if (poll(fds, 2 * count, POLL_MS) <= 0) continue;
+        if (poll(fds, 2 * count, asks ? ASK_MS : POLL_MS) <= 0) continue;
         for (size_t i = 0; i < count; i++) {
             if (fds[2 * i].revents) read_output(&list[i]);
             if (fds[2 * i + 1].revents) read_words(&list[i]);

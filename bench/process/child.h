@@ -30,6 +30,9 @@ int child_run(child *c, const char *const *words, double limit);
 /* The same for `count` processes at once. Each one writes a byte when it is ready. Once all are ready, their stdin is
  * closed, so that they begin together. If one ends before that, the others are ended. child_free is needed for each. */
 int children_run(child *list, size_t count, const char *const *words, double limit);
+/* Before processes that wait for one another begin, `may_begin` is asked, every few milliseconds until it returns true.
+ * It is called from the thread that runs them; NULL: they begin at once. Applies to all later calls of children_run. */
+void children_ask_before(bool (*may_begin)(void));
 /* true: it failed; `text` then gives the reason. */
 bool child_failed(child *c, double limit, char *text, size_t size);
 void child_free(child *c);

@@ -27,10 +27,11 @@ typedef struct prn_cut_costs {
     double latency_ns, ns_per_byte;
     uint64_t memory_limit; /* 0: none */
     prony_shard_by by;
+    double slack; /* of the worst stage, for fewer bytes at the cuts: 1.05 allows 5 % more */
 } prn_cut_costs;
 
 /* Chooses stages + 1 of the positions, the first and the last among them, ascending. Of the choices whose worst stage
- * is within 5 % of the best one, the choice has the fewest bytes at its cuts. False: out of memory. *found is false
+ * is within the slack of the best one, the choice has the fewest bytes at its cuts. False: out of memory. *found is false
  * where no choice fits the memory limit; *least (may be NULL) is then the smallest largest stage. */
 PRN_MUST_USE bool prn_cuts_choose(const prn_cut_costs *costs, size_t stages, size_t *chosen, bool *found,
                                   uint64_t *least);

@@ -1,11 +1,9 @@
 /* The choice of cuts by dynamic programming over positions: best[s][j] is the least that the worst of s stages can be,
- * which end at position j. A second pass with that bound, and 5 % more, has the fewest bytes at the cuts. */
+ * which end at position j. A second pass with that bound, and some slack, has the fewest bytes at the cuts. */
 #include "engine/session/shard.h"
 
 #include <math.h>
 #include <string.h>
-
-#define SLACK 1.05 /* of the worst stage, for fewer bytes at the cuts: less than what costs are predicted to */
 
 /* Cost of the stage [from, to), infinite if it is not possible. `live`: the most live bytes at its positions. */
 static double cost_of(const prn_cut_costs *c, size_t from, size_t to, uint64_t live, prony_shard_by by)
@@ -55,7 +53,7 @@ bool prn_cuts_choose(const prn_cut_costs *c, size_t stages, size_t *chosen, bool
         *found = !isinf(worst);
         if (c->by == PRONY_SHARD_BY_MEMORY && c->memory_limit && worst > (double)c->memory_limit) *found = false;
         if (*found) {
-            (void)pass(c, stages, worst * SLACK, c->by, best, from);
+            (void)pass(c, stages, worst * c->slack, c->by, best, from);
             chosen[stages] = c->count - 1;
             for (size_t s = stages; s > 0; s--) chosen[s - 1] = from[s * c->count + chosen[s]];
         } else if (least) {

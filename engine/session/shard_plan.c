@@ -19,6 +19,10 @@
 #define GUESSED_BYTES_PER_NS 8.0
 #define STEP_NS 400.0 /* dispatch of one operator and the pass through its thread pool */
 
+/* Of the slowest stage: less than the error of predicted costs, and about the spread of measured ones. */
+#define PREDICTED_SLACK 1.05
+#define MEASURED_SLACK 1.01
+
 enum { MOST_STAGES = 1024, MOST_POSITIONS = 2048, MOST_ATTEMPTS = 64 };
 
 /* ---- the whole program ---- */
@@ -267,7 +271,8 @@ static prony_status choose(prony_shard_plan *plan, const prony_shard_options *o,
                                  .latency_ns = o->latency_ns,
                                  .ns_per_byte = o->bytes_per_ns > 0 ? 1 / o->bytes_per_ns : 0,
                                  .memory_limit = o->memory_limit_bytes,
-                                 .by = o->by};
+                                 .by = o->by,
+                                 .slack = o->layer_ns ? MEASURED_SLACK : PREDICTED_SLACK};
     bool found = false;
     uint64_t least = 0;
     if (!prn_cuts_choose(&costs, plan->stage_count, plan->chosen, &found, &least)) return prn_no_memory(error);

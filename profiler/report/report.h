@@ -224,6 +224,8 @@ struct prony_report {
 
     prony_rank_row *ranks; /* of a sharded run, by stage */
     size_t rank_count;
+    prony_link_row *links;
+    size_t link_count;
     prony_transfer_row *transfers;
     size_t transfer_count;
     prony_pipeline_event *pipeline_events; /* of the last run */

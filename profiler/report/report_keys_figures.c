@@ -502,6 +502,18 @@ static const prn_key pipeline_keys[] = {
      "Slowest link between neighbours, one way, measured before the runs."},
     {"link_bytes_per_second", PRN_AT(prony_pipeline, link_bytes_per_second), PRN_IF_SET,
      "Slowest link between neighbours, measured before the runs."},
+    {"fill_share", PRN_AT(prony_pipeline, fill_share), PRN_IF_SET, "Of bubble_share: filling and draining."},
+    {"uneven_share", PRN_AT(prony_pipeline, uneven_share), PRN_IF_SET,
+     "Of bubble_share: waiting for the slowest stage."},
+    {"message_share", PRN_AT(prony_pipeline, message_share), PRN_IF_SET,
+     "Of bubble_share: the rest, messages and times that vary."},
+    {0}};
+
+static const prn_key link_keys[] = {
+    {"rank", PRN_AT(prony_link_row, rank), PRN_ALWAYS, "Process that asked."},
+    {"peer", PRN_AT(prony_link_row, peer), PRN_ALWAYS, "Process that answered."},
+    {"bytes", PRN_AT(prony_link_row, bytes), PRN_ALWAYS, "Of the message."},
+    {"time_ns", PRN_AT(prony_link_row, time_ns), PRN_ALWAYS, "Half of the shortest round trip."},
     {0}};
 
 static const prn_key transfer_keys[] = {
@@ -557,6 +569,7 @@ const prn_key prn_report_keys[] = {
     {"accuracy", PRN_IN_WITH(R, accuracy, has_accuracy, prn_accuracy_keys), PRN_IF_FLAG, "With --accuracy or --against: errors of layers, operators and outputs."},
     {"ranks", PRN_ROWS(R, ranks, rank_count, rank_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the processes, by stage."},
     {"pipeline", PRN_IN_WITH(R, pipeline, has_pipeline, pipeline_keys), PRN_IF_FLAG, "With prony-mpi --shard: the run as a whole."},
+    {"links", PRN_ROWS(R, links, link_count, link_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the interconnect, by pair of processes and size, measured before the runs."},
     {"transfers", PRN_ROWS(R, transfers, transfer_count, transfer_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the tensors between stages, by rank."},
     {"pipeline_events", PRN_ROWS(R, pipeline_events, pipeline_event_count, pipeline_event_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "With prony-mpi --shard: the last run of all ranks on one clock."},
     {"output_sha256", PRN_AT(R, output_sha256), PRN_IF_SET | PRN_HASH, "SHA-256 of the outputs' bytes, in order."},

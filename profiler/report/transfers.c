@@ -52,3 +52,24 @@ const prony_pipeline_event *prony_report_pipeline_events(const prony_report *rep
     if (count) *count = report ? report->pipeline_event_count : 0;
     return report && report->pipeline_event_count ? report->pipeline_events : NULL;
 }
+
+prony_status prony_report_set_links(prony_report *report, const prony_link_row *rows, size_t count, prony_error *error)
+{
+    if (!report || (count && !rows))
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_report_set_links: an argument is NULL");
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].rank >= report->rank_count || rows[i].peer >= report->rank_count)
+            return prn_fail(error, PRONY_INVALID_ARGUMENT, "link %zu belongs to no rank of the report", i);
+    prony_link_row *own = prn_bump_alloc(&report->pool, count + 1, sizeof *own);
+    if (!own) return prn_no_memory(error);
+    if (count) memcpy(own, rows, count * sizeof *own);
+    report->links = own;
+    report->link_count = count;
+    return PRONY_OK;
+}
+
+const prony_link_row *prony_report_links(const prony_report *report, size_t *count)
+{
+    if (count) *count = report ? report->link_count : 0;
+    return report && report->link_count ? report->links : NULL;
+}

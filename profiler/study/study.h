@@ -109,6 +109,7 @@ typedef struct prn_study_loss {
 typedef struct prn_study_replication {
     size_t configuration, single;
     prony_study_replica_result result;
+    bool over_nodes; /* the result has figures of all nodes together */
 } prn_study_replication;
 
 /* A law of throughput over replicas of a configuration. */
@@ -117,6 +118,14 @@ typedef struct prn_study_replica_fit {
     prn_law law;
     prn_law_fit fit;
 } prn_study_replica_fit;
+
+/* What one replica of a configuration moves, and the number of replicas that fill the memory bandwidth. */
+typedef struct prn_study_replica_bandwidth {
+    size_t configuration;    /* the single one */
+    double bytes_per_second; /* of one replica */
+    double roof_bytes_per_second;
+    int64_t full_at; /* replicas; 0: none, the processors' own caches hold the data of each operator */
+} prn_study_replica_bandwidth;
 
 /* An upper bound of the speed-up on this machine. */
 typedef struct prn_study_limit {
@@ -202,6 +211,8 @@ struct prony_study {
     size_t replication_count;
     prn_study_replica_fit *replica_fits;
     size_t replica_fit_count;
+    prn_study_replica_bandwidth *replica_bandwidths;
+    size_t replica_bandwidth_count;
     prn_study_fit *fits;
     size_t fit_count;
     prn_study_loss *losses;
@@ -270,6 +281,8 @@ void prn_study_find_lanes(prony_study *study);
 PRN_MUST_USE prony_status prn_study_rates(prony_study *s, size_t node, size_t configuration, prn_processes *out,
                                           prony_error *error);
 prony_status prn_study_find_replications(prony_study *s, prony_error *error);
+/* False: without roofs, or without the operators of the configuration. (study_bandwidth.c) */
+bool prn_study_replica_bandwidth_of(const prony_study *s, size_t single, prn_study_replica_bandwidth *out);
 /* true: all replicas of the round follow the block that begins it. */
 bool prn_study_round_is_whole(const prony_study *s, size_t block);
 

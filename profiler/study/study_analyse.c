@@ -106,6 +106,7 @@ prony_status prony_study_analyse(prony_study *s, prony_error *error)
     s->analysed = s->compared = false;
     s->fit_count = s->loss_count = s->limit_count = s->difference_count = s->manifest_difference_count = 0;
     s->node_result_count = s->node_difference_count = s->replication_count = s->replica_fit_count = 0;
+    s->replica_bandwidth_count = 0;
     s->quality = (prn_study_quality){0};
     s->results = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->results);
     if (!s->results) return prn_no_memory(error);

@@ -249,6 +249,13 @@ static const prn_key replication_keys[] = {
     {"speedup_ci95", PRN_TWO(P, result.speedup_ci95), PRN_NULLS, "As above."},
     {"efficiency", PRN_AT(P, result.efficiency), PRN_IF_NUMBER | PRN_OR_NULL, "Speed-up over the number of replicas."},
     {"efficiency_ci95", PRN_TWO(P, result.efficiency_ci95), PRN_NULLS, "As above."},
+    {"all_nodes_rounds", PRN_AT(P, result.all_nodes_rounds), PRN_IF_SET, "Over nodes: rounds that every node has."},
+    {"all_nodes_samples_per_second", PRN_AT(P, result.all_nodes_samples_per_second), PRN_IF_SET,
+     "All replicas of all nodes together."},
+    {"all_nodes_ci95", PRN_TWO(P, result.all_nodes_ci95), PRN_NULLS, "Interval from resampled rounds.",
+     .if_row = PRN_FLAG(P, over_nodes)},
+    {"all_nodes_efficiency", PRN_AT(P, result.all_nodes_efficiency), PRN_IF_NUMBER | PRN_OR_NULL,
+     "Against one replica on each node.", .if_row = PRN_FLAG(P, over_nodes)},
     {0}};
 #undef P
 
@@ -272,6 +279,16 @@ static const prn_key replica_fit_keys[] = {
     {"residual", PRN_AT(G, fit.rms), PRN_ALWAYS, NULL, .if_row = PRN_FLAG(G, fit.known)},
     {0}};
 #undef G
+
+#define W prn_study_replica_bandwidth
+static const prn_key replica_bandwidth_keys[] = {
+    {"configuration", PRN_AT(W, configuration), PRN_ALWAYS, "Configuration with one replica."},
+    {"bytes_per_second", PRN_AT(W, bytes_per_second), PRN_ALWAYS,
+     "Of one replica: the operators' bytes beyond the caches of its processors."},
+    {"roof_bytes_per_second", PRN_AT(W, roof_bytes_per_second), PRN_ALWAYS, "Of memory, all processors."},
+    {"full_at", PRN_AT(W, full_at), PRN_IF_SET, "Replicas that fill the memory bandwidth; absent: none do."},
+    {0}};
+#undef W
 
 /* ---- nodes ---- */
 
@@ -572,6 +589,11 @@ static bool has_replicas(const prn_at *at)
     return ((const prony_study *)at->root)->replication_count > 0;
 }
 
+static bool has_replica_bandwidth(const prn_at *at)
+{
+    return ((const prony_study *)at->root)->replica_bandwidth_count > 0;
+}
+
 static bool has_date(const prn_at *at)
 {
     return ((const prony_study *)at->root)->manifest->created[0] != '\0';
@@ -592,6 +614,8 @@ const prn_key prn_study_keys[] = {
      .if_root = PRN_FLAG(S, analysed), .when = has_replicas},
     {"replica_fits", PRN_ROWS(S, replica_fits, replica_fit_count, replica_fit_keys), PRN_DERIVED, "Laws over the number of replicas.",
      .if_root = PRN_FLAG(S, analysed), .when = has_replicas},
+    {"replica_bandwidth", PRN_ROWS(S, replica_bandwidths, replica_bandwidth_count, replica_bandwidth_keys), PRN_DERIVED, "Memory bandwidth of replicas, by the roofs.",
+     .if_root = PRN_FLAG(S, analysed), .when = has_replica_bandwidth},
     {"node_results", PRN_ROWS(S, node_results, node_result_count, node_result_keys), PRN_DERIVED, "Results of each node, with the keys of `results`.",
      .if_root = PRN_FLAG(S, analysed), .when = has_nodes},
     {"node_differences", PRN_ROWS(S, node_differences, node_difference_count, node_difference_keys), PRN_DERIVED,

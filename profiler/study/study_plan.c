@@ -316,8 +316,10 @@ static bool next_again(const prony_study *s, size_t planned, size_t node, size_t
 }
 
 /* The plan's position on a node: the first block that is neither measured nor refused. Blocks of refused configurations
- * are skipped, so the position is found by counting each configuration's blocks. */
-static bool next_planned(const prony_study *s, size_t planned, size_t node, prony_study_task *task, size_t *position)
+ * are skipped, so the position is found by counting each configuration's blocks. `of`: one configuration alone, or
+ * PRONY_NO_INDEX. */
+static bool next_planned(const prony_study *s, size_t planned, size_t node, size_t of, prony_study_task *task,
+                         size_t *position)
 {
     uint32_t seen[PRN_STUDY_MOST_CONFIGURATIONS] = {0}, done[PRN_STUDY_MOST_CONFIGURATIONS] = {0};
     for (size_t i = 0; i < s->block_count; i++)
@@ -325,6 +327,7 @@ static bool next_planned(const prony_study *s, size_t planned, size_t node, pron
     for (size_t i = 0; i < planned; i++) {
         uint32_t c = s->order[i];
         if (s->order_nodes && s->order_nodes[i] != node) continue;
+        if (of != PRONY_NO_INDEX && c != of) continue;
         if (s->configurations[c].refused || seen[c]++ < done[c]) continue;
         *position = i;
         task->configuration = c;
@@ -334,26 +337,43 @@ static bool next_planned(const prony_study *s, size_t planned, size_t node, pron
     return false;
 }
 
+/* Completes a task of a known configuration and process. */
+static void study_plan_fill_task(const prony_study *s, size_t planned, size_t node, prony_study_task *task)
+{
+    const prn_study_configuration *c = &s->configurations[task->configuration];
+    task->intra_op_threads = c->intra_op;
+    task->inter_op_threads = c->inter_op;
+    task->batch = c->batch;
+    task->precision = c->precision;
+    task->runs = s->runs;
+    task->warmup_runs = s->warmup_runs;
+    task->seconds = s->runs && s->budget_seconds <= 0 ? 0 : block_seconds(s, planned, prn_study_lane_of(s, node));
+}
+
+bool prony_study_next_of(const prony_study *s, size_t node, size_t configuration, prony_study_task *out)
+{
+    const size_t planned = planned_blocks(s);
+    size_t at;
+    prony_study_task task = {.block = s->block_count};
+    if (node >= prn_study_node_total(s) || !next_planned(s, planned, node, configuration, &task, &at)) return false;
+    study_plan_fill_task(s, planned, node, &task);
+    *out = task;
+    return true;
+}
+
 bool prony_study_next_on(const prony_study *s, size_t node, prony_study_task *out, size_t *position)
 {
     size_t planned = planned_blocks(s), at = PRONY_NO_INDEX;
     prony_study_task task = {.block = s->block_count};
     if (node >= prn_study_node_total(s)) return false;
-    task.repeated = !next_planned(s, planned, node, &task, &at);
+    task.repeated = !next_planned(s, planned, node, PRONY_NO_INDEX, &task, &at);
     if (task.repeated) {
         if (!next_again(s, planned, node, &task.configuration)) return false;
         for (size_t i = 0; i < s->block_count; i++)
             task.process +=
                 s->blocks[i].node == node && s->blocks[i].configuration == task.configuration && !s->blocks[i].replica;
     }
-    const prn_study_configuration *c = &s->configurations[task.configuration];
-    task.intra_op_threads = c->intra_op;
-    task.inter_op_threads = c->inter_op;
-    task.batch = c->batch;
-    task.precision = c->precision;
-    task.runs = s->runs;
-    task.warmup_runs = s->warmup_runs;
-    task.seconds = s->runs && s->budget_seconds <= 0 ? 0 : block_seconds(s, planned, prn_study_lane_of(s, node));
+    study_plan_fill_task(s, planned, node, &task);
     *out = task;
     if (position) *position = at;
     return true;

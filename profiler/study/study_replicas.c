@@ -56,12 +56,43 @@ static size_t single_of(const prony_study *s, size_t configuration)
     return PRONY_NO_INDEX;
 }
 
+/* Rounds of all nodes together: those of one number, of which every node has a whole one. One replica on each node is the
+ * sum of the nodes' medians, `singles`. */
+static prony_status sum_over_nodes(prony_study *s, prn_study_replication *p, double singles, prony_error *error)
+{
+    prony_study_replica_result *r = &p->result;
+    const prn_study_configuration *c = &s->configurations[p->configuration];
+    const size_t replicas = (size_t)prn_study_replicas(c);
+    double *sums = prn_bump_alloc(&s->results_pool, (size_t)s->processes + 1, sizeof *sums);
+    size_t *nodes = prn_bump_alloc(&s->results_pool, (size_t)s->processes + 1, sizeof *nodes), count = 0;
+    if (!sums || !nodes) return prn_no_memory(error);
+    for (size_t i = 0; i < s->block_count; i++) {
+        const prn_study_block *b = &s->blocks[i];
+        if (b->configuration != p->configuration || b->replica || b->again || b->failure || b->process < 0 ||
+            b->process >= s->processes || !prn_study_round_is_whole(s, i))
+            continue;
+        for (size_t k = 0; k < replicas; k++)
+            sums[b->process] += (double)(c->samples ? c->samples : 1) * runs_per_second(&s->blocks[i + k]);
+        nodes[b->process]++;
+    }
+    for (int k = 0; k < s->processes; k++)
+        if (nodes[k] == s->node_count) sums[count++] = sums[k];
+    r->all_nodes_rounds = count;
+    if (count == 0) return PRONY_OK;
+    PRN_TRY(prn_process_interval(&r->all_nodes_samples_per_second, r->all_nodes_ci95, (prn_processes){sums, count},
+                                 NULL, error));
+    p->over_nodes = true;
+    r->all_nodes_efficiency = singles > 0 ? r->all_nodes_samples_per_second / singles / (double)replicas : NAN;
+    return PRONY_OK;
+}
+
 /* Over nodes the value is the median of the nodes', and each node's rounds are divided by its own median of one. */
 static prony_status compare_over_nodes(prony_study *s, prn_study_replication *p, prony_error *error)
 {
     prony_study_replica_result *r = &p->result;
     prn_processes *rates = prn_bump_alloc(&s->results_pool, s->node_count + 1, sizeof *rates);
     prn_processes *ratios = prn_bump_alloc(&s->results_pool, s->node_count + 1, sizeof *ratios);
+    double singles = 0;
     if (!rates || !ratios) return prn_no_memory(error);
     for (size_t n = 0; n < s->node_count; n++) {
         prn_processes one;
@@ -72,7 +103,9 @@ static prony_status compare_over_nodes(prony_study *s, prn_study_replication *p,
         if (one.count == 0) ratios[n].count = 0;
         for (size_t i = 0; i < ratios[n].count; i++) ((double *)(uintptr_t)ratios[n].values)[i] /= median;
         r->rounds += rates[n].count;
+        singles += one.count ? median : NAN;
     }
+    PRN_TRY(sum_over_nodes(s, p, singles, error));
     PRN_TRY(prn_grouped_interval(&r->samples_per_second, r->ci95, rates, s->node_count, PRN_STUDY_FEWEST_NODES, error));
     return prn_grouped_interval(&r->speedup, r->speedup_ci95, ratios, s->node_count, PRN_STUDY_FEWEST_NODES, error);
 }
@@ -127,6 +160,8 @@ static prony_status fit_over_replicas(prony_study *s, size_t single, prony_error
         *fit = (prn_study_replica_fit){.configuration = single, .law = law ? PRN_LAW_USL : PRN_LAW_AMDAHL};
         PRN_TRY(prn_law_fit_processes(&fit->fit, fit->law, replicas, rates, count, error));
     }
+    prn_study_replica_bandwidth *bandwidth = &s->replica_bandwidths[s->replica_bandwidth_count];
+    s->replica_bandwidth_count += any && prn_study_replica_bandwidth_of(s, single, bandwidth);
     return PRONY_OK;
 }
 
@@ -134,7 +169,8 @@ prony_status prn_study_find_replications(prony_study *s, prony_error *error)
 {
     s->replications = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->replications);
     s->replica_fits = prn_bump_alloc(&s->results_pool, 2 * s->configuration_count + 1, sizeof *s->replica_fits);
-    if (!s->replications || !s->replica_fits) return prn_no_memory(error);
+    s->replica_bandwidths = prn_bump_alloc(&s->results_pool, s->configuration_count + 1, sizeof *s->replica_bandwidths);
+    if (!s->replications || !s->replica_fits || !s->replica_bandwidths) return prn_no_memory(error);
     for (size_t i = 0; i < s->configuration_count; i++) {
         const prn_study_configuration *c = &s->configurations[i];
         if (c->replicas <= 1) {

@@ -327,6 +327,48 @@ static void replica_cell(const void *user, size_t row, int column, prn_cell *cel
     }
 }
 
+/* The number of replicas that fill the memory bandwidth, as a sentence. */
+static void put_bandwidth(prn_text *text, const prony_study *s, const prn_study_replica_bandwidth *b)
+{
+    char label[PRN_STUDY_LABEL_BYTES], line[400];
+    prn_number_text one, all;
+    prn_study_label(s, b->configuration, label);
+    if (b->full_at == 0)
+        snprintf(line, sizeof line,
+                 "No number of replicas of %.60s fills the memory bandwidth: the caches of their processors hold the "
+                 "data of each operator.",
+                 label);
+    else
+        snprintf(line, sizeof line,
+                 "Memory bandwidth is full at %lld replicas of %.60s%s: one moves %sB/s by its operators' sizes, and "
+                 "memory gives %sB/s.",
+                 (long long)b->full_at, label,
+                 b->full_at * prn_study_threads(&s->configurations[b->configuration]) > s->usable
+                     ? " (more than the processors run at once)"
+                     : "",
+                 prn_number_si(one, b->bytes_per_second, 3, " "), prn_number_si(all, b->roof_bytes_per_second, 3, " "));
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
+/* The throughput of all nodes together, as a sentence. */
+static void put_all_nodes(prn_text *text, const prony_study *s, const prn_study_replication *p)
+{
+    const prony_study_replica_result *r = &p->result;
+    char label[PRN_STUDY_LABEL_BYTES], line[300];
+    prn_number_text rate, low, high, share;
+    int used = snprintf(line, sizeof line, "All %zu nodes at once, %.60s each: %s samples/s", s->node_count,
+                        prn_study_label(s, p->configuration, label),
+                        prn_number_si(rate, r->all_nodes_samples_per_second, 4, ""));
+    if (isfinite(r->all_nodes_ci95[0]) && isfinite(r->all_nodes_ci95[1]))
+        used +=
+            snprintf(line + used, sizeof line - (size_t)used, " (%s..%s)",
+                     prn_number_si(low, r->all_nodes_ci95[0], 3, ""), prn_number_si(high, r->all_nodes_ci95[1], 3, ""));
+    if (isfinite(r->all_nodes_efficiency))
+        snprintf(line + used, sizeof line - (size_t)used, ", efficiency %s %% against one on each node",
+                 prn_number_fixed(share, 100 * r->all_nodes_efficiency, 0));
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
 static void put_replicas(prn_text *text, const prony_study *s)
 {
     study_view view = {s, NULL};
@@ -346,6 +388,9 @@ static void put_replicas(prn_text *text, const prony_study *s)
                      isfinite(f->fit.peak) ? prn_number_fixed(peak, f->fit.peak, 1) : "no number of");
         prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
     }
+    for (size_t i = 0; i < s->replication_count; i++)
+        if (s->replications[i].over_nodes) put_all_nodes(text, s, &s->replications[i]);
+    for (size_t i = 0; i < s->replica_bandwidth_count; i++) put_bandwidth(text, s, &s->replica_bandwidths[i]);
     prn_text_line(text);
 }
 

@@ -6,8 +6,10 @@ node that is made many times as slow.
 """
 import json
 import os
+import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -18,9 +20,26 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import command_case  # noqa: E402
 from command_case import DONE, FAILED, CommandTest, Schema  # noqa: E402
 
+import onnx_bytes as ob  # noqa: E402
+
 MPIRUN, PRONY_MPI, PRONY = "", "", ""
 QUICK = ["--processes", "3", "-r", "20", "-w", "2"]
 LONG = ["--processes", "300", "-r", "20", "-w", "2"]
+
+
+def deep(name, layers, width=512):
+    """MatMul and Relu in turn, with weights that are shifted copies of one matrix. A row of its output is one number."""
+    draw = random.Random(7)
+    base = struct.pack("<%df" % (width * width), *[draw.uniform(-1, 1) * (3 / width) ** 0.5 for _ in range(width * width)])
+    nodes, weights, last = [], [], "x"
+    for i in range(layers):
+        weights.append(ob.tensor("w%d" % i, 1, [width, width], base[4 * width * i:] + base[:4 * width * i]))
+        nodes += [ob.node("MatMul", [last, "w%d" % i], ["m%d" % i]), ob.node("Relu", ["m%d" % i], ["r%d" % i])]
+        last = "r%d" % i
+    nodes.append(ob.node("ReduceMean", [last], ["y"], axes=[1], keepdims=1))
+    graph = ob.graph(nodes, [ob.value("x", 1, ["N", width])], [ob.value("y", 1, ["N", 1])], weights)
+    with open(name, "wb") as file:
+        file.write(ob.model(graph))
 
 
 def is_open_mpi():
@@ -208,6 +227,32 @@ class Study(ClusterTest):
         self.assertIn("%.2f times as long" % worst["ratio"], named[0])
         self.assertIn("is slower", run.out)
 
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2 or not shutil.which("taskset"), "needs two processors and taskset")
+    def test_a_node_beside_busy_loops_is_named(self):
+        """Rank 3 shares its processor with 3 busy loops of a higher priority, so its runs, longer than a time slice, take many
+        times as long. Beside much other work no node is told from the others, so the test is then left out."""
+        if os.getloadavg()[0] > len(os.sched_getaffinity(0)) + 1:
+            self.skipTest("other work slows every node: the load is %.1f" % os.getloadavg()[0])
+        path, model = self.path("busy.json"), self.path("deep.onnx")
+        deep(model, 8)
+        quiet, shared = sorted(os.sched_getaffinity(0))[:2]
+        loops = [subprocess.Popen(["taskset", "-c", str(shared), sys.executable, "-c", "while True: pass"]) for _ in range(3)]
+        for loop in loops:
+            self.addCleanup(loop.wait)
+            self.addCleanup(loop.kill)
+        words = ["scale", model, "-b", "96", "-x", "1", "--processes", "5", "-r", "3", "-w", "1", "--json", path, "--no-color"]
+        run = Launch(self, (3, ["taskset", "-c", str(quiet), PRONY_MPI], words, None),
+                     (1, ["nice", "-n", "5", "taskset", "-c", str(shared), PRONY_MPI], words, None))
+        self.assertEqual(run.wait(), DONE, run.out + run.err)
+        study = self.load(path)
+        differences = study["node_differences"]
+        self.assertEqual(differences[3]["verdict"], "slower", differences)
+        self.assertGreater(differences[3]["ratio"], 1.5)
+        named = [n for n in study["quality"]["notes"] if "is slower" in n and "rank 3" in n]
+        self.assertEqual(len(named), 1, study["quality"]["notes"])
+        self.assertIn("%.2f times as long" % differences[3]["ratio"], named[0])
+        self.assertIn(named[0].split(":")[0], run.out)
+
     def test_budget_and_repeat(self):
         path = self.path("first.json")
         self.study(2, "-x", "1", "--budget", "4s")
@@ -358,6 +403,8 @@ class Faults(ClusterTest):
                 self.whole(path)
                 said = [line for line in run.said if "continue with --resume" in line]
                 self.assertEqual(len(said), 1, run.out + run.err)
+                if wanted == signal.SIGUSR1:
+                    self.assertIn("received SIGUSR1", said[0])
                 os.remove(path)
 
     def test_a_rank_that_hangs_is_named(self):

@@ -126,6 +126,18 @@ class Report(ShardTest):
         self.assertAlmostEqual(line["bubble_share"], 1 - busy / spent, places=6)
         self.assertGreater(line["predicted_step_ns"], 0)
         self.assertGreater(line["link_latency_ns"], 0)
+        parts = [line.get(key, 0) for key in ("fill_share", "uneven_share", "message_share")]
+        self.assertAlmostEqual(sum(parts), line["bubble_share"], places=6)
+        self.assertGreater(parts[0], 0)
+        self.assertGreaterEqual(parts[1], 0)
+        self.assertIn("fill and drain", run.out)
+        # The interconnect: every pair once, at every size.
+        links = report["links"]
+        self.assertEqual(sorted({(link["rank"], link["peer"]) for link in links}), [(1, 0), (2, 0), (2, 1)])
+        for pair in ((1, 0), (2, 0), (2, 1)):
+            sizes = [link["bytes"] for link in links if (link["rank"], link["peer"]) == pair]
+            self.assertEqual(sizes, [8, 64, 512, 4096, 32768, 262144, 1048576])
+        self.assertTrue(all(link["time_ns"] > 0 for link in links))
 
     def test_messages_and_lanes(self):
         """Send and Recv under their stage, a lane a rank in the trace, and the picture of the pipeline."""
@@ -171,6 +183,24 @@ class Report(ShardTest):
         self.assertEqual((report["pipeline"]["micro_batches"], report["config"]["batch"]), (4, 8))
         self.assertEqual(report["totals"]["macs"] % 8, 0)
         self.assertEqual(report["latency_ns"]["runs"], 5)
+
+    def test_stages_of_even_measured_time(self):
+        """The predicted time of the stages is then the measured one, and the bits stay."""
+        model, path = self.path("chain.onnx"), self.path("report.json")
+        chain(model, 8, 64)
+        for command in ("profile", "run"):
+            with self.subTest(command=command):
+                got = self.sharded(command, 2, model, "-b", "8", "--micro-batch", "2", "-x", "1", "--shard-by", "measured", "--json", path)
+                report = json.loads(self.read(path))
+                self.assertEqual(Schema("report").problems(report), [])
+                self.assertEqual(report["pipeline"]["basis"], "measured")
+                self.assertTrue(all(rank["predicted_ns"] > 0 for rank in report["ranks"]))
+        self.assertEqual(got, self.sharded("run", 2, model, "-b", "8", "--micro-batch", "2", "-x", "1"))
+        run = self.launch(2, "bench", model, "--shard", "2", "-r", "5", "--shard-by", "measured", "--json", path, "-q")
+        self.assertEqual(run.wait(), DONE, run.out + run.err)
+        self.assertEqual(json.loads(self.read(path))["pipeline"]["basis"], "measured")
+        self.sharded("run", 2, model, "-b", "8", "--shard-by", "measured", "--shard-cut", "r1", "--json", path)
+        self.assertEqual(json.loads(self.read(path))["ranks"][0]["layers"], [0, 1, 2, 3])
 
     def test_memory_of_one_rank_is_bounded(self):
         """20 weights of 1 MiB: more than the limit in one process; two ranks hold half of them each."""

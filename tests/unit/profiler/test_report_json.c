@@ -218,7 +218,13 @@ static void add_ranks(prony_report *r)
                                    .measured_step_ns = 1100,
                                    .basis = "analytic cost",
                                    .link_latency_ns = 2000,
-                                   .link_bytes_per_second = 1e9};
+                                   .link_bytes_per_second = 1e9,
+                                   .fill_share = 0.125,
+                                   .uneven_share = 0.05,
+                                   .message_share = 0.025};
+    const prony_link_row links[] = {{1, 0, 8, 1500}, {1, 0, 1 << 20, 90000}}, stray = {1, 2, 8, 1500};
+    assert_int_equal(prony_report_set_links(r, links, 2, NULL), PRONY_OK);
+    assert_int_equal(prony_report_set_links(r, &stray, 1, NULL), PRONY_INVALID_ARGUMENT);
     const prony_transfer_row rows[] = {{0, 1, "send", "hidden", 4, 256, 300}, {1, 0, "receive", "hidden", 4, 256, 20}};
     const prony_pipeline_event events[] = {{0, 0, 0, "compute", NULL, 0, 100}, {0, 1, 0, "send", "hidden", 100, 120}};
     assert_int_equal(prony_report_set_transfers(r, rows, 2, events, 2, NULL), PRONY_OK);

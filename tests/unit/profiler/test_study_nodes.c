@@ -256,6 +256,13 @@ static void check_replicas(const prony_study *s, size_t nodes)
         assert_true(fabs(r.efficiency * n / r.speedup - 1) < 1e-9);
         assert_true(fabs(r.samples_per_second / (2e9 / SIMULATED_NS * expected) - 1) < 0.01);
         assert_true(r.ci95[0] <= r.samples_per_second && r.samples_per_second <= r.ci95[1]);
+        assert_int_equal(r.all_nodes_rounds, nodes ? 5 : 0);
+        if (nodes) {
+            assert_true(fabs(r.all_nodes_samples_per_second / ((double)nodes * r.samples_per_second) - 1) < 0.01);
+            assert_true(r.all_nodes_ci95[0] <= r.all_nodes_samples_per_second &&
+                        r.all_nodes_samples_per_second <= r.all_nodes_ci95[1]);
+            assert_true(fabs(r.all_nodes_efficiency / r.efficiency - 1) < 0.01);
+        }
         assert_true(isnan(s->results[c].speedup));
         assert_true(fabs(s->results[c].samples_per_second / r.samples_per_second - 1) < 1e-9);
         checked++;
@@ -295,6 +302,46 @@ static void test_replicas(void **state)
     }
 }
 
+/* Of two operators one exceeds its processor's caches, so a replica moves its bytes once a run; 8 processors share 64 MB. */
+static void test_bandwidth_of_replicas(void **state)
+{
+    (void)state;
+    static const prn_roof_memory roof[] = {{"DRAM", 1, 10e9}, {"DRAM", 8, 40e9}};
+    static prn_study_operator operators[] = {{.name = "small", .bytes = 1000000}, {.name = "large", .bytes = 8000000}};
+    prony_error error = {0};
+    prony_study *s = NULL;
+    prn_study_replica_bandwidth b;
+    assert_int_equal(plan_replicas(&s, 0, &error), PRONY_OK);
+    assert_int_equal(measure_replicas(s, &error), PRONY_OK);
+    assert_int_equal(s->replica_bandwidth_count, 0); /* without roofs */
+    prony_report *manifest = s->manifest;
+    manifest->has_roof = true;
+    manifest->roof.memory = roof;
+    manifest->roof.memory_count = 2;
+    prn_machine *machine = &manifest->system.machine;
+    machine->cache_count = 2;
+    machine->caches[0] = (prn_cache_level){2, "unified", 2000000, 1};
+    machine->caches[1] = (prn_cache_level){3, "unified", 32000000, 4};
+    assert_false(prn_study_replica_bandwidth_of(s, 0, &b)); /* without operators */
+    s->configurations[0].operators = operators;
+    s->configurations[0].operator_count = 2;
+    assert_int_equal(prony_study_analyse(s, &error), PRONY_OK);
+    assert_int_equal(s->replica_bandwidth_count, 1);
+    b = s->replica_bandwidths[0];
+    const double rate = 8e6 / (s->results[0].median_ns * 1e-9);
+    assert_true(fabs(b.bytes_per_second / rate - 1) < 1e-9);
+    assert_true(b.roof_bytes_per_second > 39e9 && b.roof_bytes_per_second < 41e9);
+    const double by_rate = ceil(40e9 / rate), by_data = floor(64e6 / 9e6) + 1;
+    assert_int_equal(b.full_at, fmax(by_rate, by_data));
+    operators[1].bytes = 1500000; /* the own caches hold each operator's data */
+    assert_int_equal(prony_study_analyse(s, &error), PRONY_OK);
+    assert_int_equal(s->replica_bandwidths[0].full_at, 0);
+    s->configurations[0].operator_count = 0;
+    manifest->roof.memory = NULL;
+    manifest->roof.memory_count = 0;
+    prony_study_release(s);
+}
+
 /* A round is complete or counts as one failure: replicas with results are not kept beside one without. */
 static void test_a_replica_that_fails_fails_its_round(void **state)
 {
@@ -306,6 +353,10 @@ static void test_a_replica_that_fails_fails_its_round(void **state)
     assert_int_equal(plan_replicas(&s, 0, &error), PRONY_OK);
     prony_study_task task = {.configuration = 1, .precision = "fp32"};
     assert_int_equal(prony_study_replicas(s, 1), 2);
+    assert_false(prony_study_next_of(s, 1, 1, &task)); /* no such node */
+    assert_true(prony_study_next_of(s, 0, 1, &task));
+    assert_int_equal(task.configuration, 1);
+    assert_int_equal(task.process, 0);
     replica_text(2, &random, text);
     prony_study_process good = {.sample = text, .sample_bytes = strlen(text)}, killed = {.failure = "killed"},
                         damaged = {.sample = "{", .sample_bytes = 1};
@@ -377,6 +428,7 @@ int main(void)
                                        cmocka_unit_test(test_nodes_in_the_file),
                                        cmocka_unit_test(test_wrong_nodes),
                                        cmocka_unit_test(test_replicas),
+                                       cmocka_unit_test(test_bandwidth_of_replicas),
                                        cmocka_unit_test(test_a_replica_that_fails_fails_its_round),
                                        cmocka_unit_test(test_allocation_failures_of_replicas),
                                        cmocka_unit_test(test_allocation_failures_over_nodes)};
