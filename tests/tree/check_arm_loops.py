@@ -25,7 +25,8 @@ LOOPS = [
     ("depthwise rows, 7 columns", "neon", "ops/conv/conv_depthwise_simd.c.o", "conv_depthwise_simd_run_row", (90, 56)),
     ("first layer and rows, 6 x 4", "neon", "ops/conv/conv_row_direct_simd.c.o", "conv_row_direct_simd_tile_6x4", (90, 90)),
     ("int8 product, SDOT", "dotprod", "ops/kernels/int8/int8_dot_simd.c.o", "int8_blocks_rows_8", (85, 85)),
-    ("int8 product, SUDOT", "i8mm", "ops/kernels/int8/int8_dot_simd.c.o", "int8_blocks_rows_8", (90, 90)),
+    ("int8 product, USMMLA, 8 rows", "i8mm", "ops/kernels/int8/int8_dot_simd.c.o", "int8_blocks_tile_4", (90, 90)),
+    ("int8 product, USMMLA, 4 rows", "i8mm", "ops/kernels/int8/int8_dot_simd.c.o", "int8_blocks_tile_2", (90, 90)),
 ]
 
 
