@@ -301,15 +301,36 @@ static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, cons
 
 #include <arm_neon.h>
 
-/* sum + the four products of bytes of each lane: signed b by four unsigned bytes of x, those of `lane`. */
+/* sum + the four products of bytes of each lane: b by four bytes of x, those of `lane`, which is a constant after inlining.
+ * The reason for the instruction is that of base/cpu/fma_lane.h. */
 static inline __attribute__((always_inline)) int32x4_t int8_blocks_dot(int32x4_t sum, int8x16_t b, uint8x16_t x,
                                                                        const int lane)
 {
+#if defined(__GNUC__) && !defined(__clang__)
+#define INT8_DOT_LANE(n) __asm__("sdot %0.4s, %1.16b, %2.4b[" #n "]" : "+w"(sum) : "w"(b), "w"(x))
+    switch (lane) {
+    case 0:
+        INT8_DOT_LANE(0);
+        break;
+    case 1:
+        INT8_DOT_LANE(1);
+        break;
+    case 2:
+        INT8_DOT_LANE(2);
+        break;
+    default:
+        INT8_DOT_LANE(3);
+        break;
+    }
+    return sum;
+#undef INT8_DOT_LANE
+#else
     const int8x16_t y = vreinterpretq_s8_u8(x);
     return lane == 0   ? vdotq_laneq_s32(sum, b, y, 0)
            : lane == 1 ? vdotq_laneq_s32(sum, b, y, 1)
            : lane == 2 ? vdotq_laneq_s32(sum, b, y, 2)
                        : vdotq_laneq_s32(sum, b, y, 3);
+#endif
 }
 
 /* `rows` rows and all columns, eight columns at a time; depths are counted in steps of 16, as b has zeros behind its
