@@ -39,7 +39,7 @@ typedef struct weak_graph {
 } weak_graph;
 
 void weak_graph_clear(weak_graph *g);
-/* The object at the address, made if there is none. */
+/* The object at the address, made where it is missing. */
 int weak_graph_object(weak_graph *g, const volatile void *address, int bytes);
 /* The thread's plain store of [address, address + bytes) ends the objects there: later operations see a new object. Returns
  * a thread whose operation on such an object did not happen before; -1: none. */

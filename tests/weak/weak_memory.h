@@ -66,7 +66,7 @@ weak_result weak_explore(const weak_program *program, const weak_weakening *weak
 
 /* Names an object, or an array of objects, in messages and weakenings. */
 void weak_label(const void *address, size_t bytes, const char *label);
-/* Loads of this object return `value` and are no events. */
+/* Loads of this object return `value` without an event. */
 void weak_pin(const void *address, uint64_t value);
 
 /* ---- called by threads ---- */
