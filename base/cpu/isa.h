@@ -20,7 +20,7 @@ typedef enum prn_isa_flag {
 
     PRN_HAS_NEON = PRN_HAS_FMA, /* AArch64: its vectors of 128 bits, which every processor has */
     PRN_HAS_DOTPROD = 1 << 8,   /* dot products of four bytes (SDOT, UDOT) */
-    PRN_HAS_I8MM = 1 << 9       /* products of matrices of bytes, and of signed bytes by unsigned ones (SMMLA, SUDOT) */
+    PRN_HAS_I8MM = 1 << 9       /* products of matrices of bytes, and of signed bytes by unsigned ones (USMMLA) */
 } prn_isa_flag;
 
 /* true: the processor has all of `flags`, and PRONY_MAX_ISA does not cap them. */

@@ -36,7 +36,7 @@ static const char *faster_here(void)
     if (prn_isa_has(PRN_HAS_AMX)) return "fast, bf16 and int8 (AMX)";
     if (prn_isa_has(PRN_HAS_VNNI | PRN_HAS_BF16)) return "bf16 (AVX512_BF16) and int8 (VNNI)";
 #if defined(__aarch64__)
-    if (prn_isa_has(PRN_HAS_DOTPROD)) return prn_isa_has(PRN_HAS_I8MM) ? "int8 (SUDOT)" : "int8 (SDOT)";
+    if (prn_isa_has(PRN_HAS_DOTPROD)) return prn_isa_has(PRN_HAS_I8MM) ? "int8 (USMMLA)" : "int8 (SDOT)";
 #endif
     return prn_isa_has(PRN_HAS_VNNI) ? "int8 (VNNI)" : "int8 alone, by products of 16 bits";
 }

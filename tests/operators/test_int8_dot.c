@@ -50,9 +50,23 @@ _Alignas(64) static int8_t b[DEPTH * COLUMNS], rest[DEPTH * COLUMNS];
 static prn_qint8_outliers list[GROUPS];
 static uint32_t groups; /* of it */
 
+static int64_t place_in(int64_t k, int64_t j, int64_t depths)
+{
+    return k / depths * depths * COLUMNS + depths * j + k % depths;
+}
+
 static int64_t place_of(int64_t k, int64_t j)
 {
-    return k / 4 * 4 * COLUMNS + 4 * j + k % 4;
+    return place_in(k, j, 4);
+}
+
+/* b in the level's order. */
+static const int8_t *panel_of(const prn_qint8_dot *dot, int64_t depth)
+{
+    _Alignas(64) static int8_t panel[DEPTH * COLUMNS];
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < COLUMNS; j++) panel[place_in(k, j, dot->panel_depths)] = b[place_of(k, j)];
+    return panel;
 }
 
 /* A weight of depth k in column j: both ends of the range, alternating signs, a lone pair that is too large at any
@@ -129,7 +143,7 @@ static void block_of(const prn_qint8_dot *dot, int64_t rows, int64_t depth, int6
     static uint8_t turned[DEPTH * ROWS];
     const int steps = dot->splits ? split_panel(depth) : 0;
     dot->begin();
-    dot->block(a, ROW, rows, dot->splits ? rest : b, used, sums, add, steps);
+    dot->block(a, ROW, rows, dot->splits ? rest : panel_of(dot, depth), used, sums, add, steps);
     dot->end();
     if (!dot->splits) return;
     if (by_rows) {

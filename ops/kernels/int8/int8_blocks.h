@@ -3,7 +3,8 @@
  *   AMX        two tiles of 16 rows by two of 16 columns, 64 depths a step
  *   VNNI       up to 12 rows by two vectors of 16 columns, 4 depths a step
  *   AVX2       up to 3 rows by four vectors of 8 columns, products added in 16 bits first (ops/kernels/int8/int16_dot.h)
- *   DOTPROD    up to 8 rows by two vectors of 4 columns, 16 depths a step (I8MM: without the correction)
+ *   DOTPROD    up to 8 rows by two vectors of 4 columns, 16 depths a step
+ *   I8MM       up to 4 pairs of rows by pairs of columns, 16 sums in all, 8 depths a step
  *   otherwise  both operands are widened to 16 bits, pairs of products summed in 32 */
 #ifndef PRN_OPS_KERNELS_INT8_INT8_BLOCKS_H
 #define PRN_OPS_KERNELS_INT8_INT8_BLOCKS_H
@@ -21,6 +22,7 @@
 #endif
 
 enum { ROWS = PRN_QINT8_ROWS, COLUMNS = PRN_QINT8_COLUMNS };
+#define PANEL_DEPTHS 4 /* of a column side by side in a panel */
 
 #if defined(PRN_TILES_INT8)
 
@@ -188,19 +190,140 @@ static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, cons
     vector_block(a, rs_a, rows, b, depth, sums, add);
 }
 
+#elif defined(PRN_NEON) && defined(__ARM_FEATURE_MATMUL_INT8)
+
+#include <arm_neon.h>
+
+#undef PANEL_DEPTHS
+#define PANEL_DEPTHS 8
+
+enum { STEP_DEPTHS = PANEL_DEPTHS, PAIRED_DEPTHS = 512, MOST_PAIRS = 4, PAIR_SUMS = 16 };
+
+/* USMMLA multiplies 2 rows of 8 unsigned codes by 8 signed weights of 2 columns. A panel has these columns side by side; rows
+ * are paired here, a piece of the depth at a time: to[depth / 8][pair][row of the pair][depth % 8]. It costs two
+ * instructions for each 16 of the product, once for all columns of the panel. */
+static inline __attribute__((always_inline)) void int8_blocks_pair_rows(const uint8_t *a, int64_t rs_a, const int pairs,
+                                                                        int64_t depth, uint8_t *to)
+{
+    for (int64_t k = 0; k < depth; k += 2 * STEP_DEPTHS, to += 32 * pairs) {
+        PRN_UNROLL
+        for (int p = 0; p < pairs; p++) {
+            const uint64x2_t x = vreinterpretq_u64_u8(vld1q_u8(a + 2 * p * rs_a + k));
+            const uint64x2_t y = vreinterpretq_u64_u8(vld1q_u8(a + (2 * p + 1) * rs_a + k));
+            vst1q_u8(to + 16 * p, vreinterpretq_u8_u64(vzip1q_u64(x, y)));
+            vst1q_u8(to + 16 * (pairs + p), vreinterpretq_u8_u64(vzip2q_u64(x, y)));
+        }
+    }
+}
+
+/* `to` = the low or high halves of two vectors. */
+static inline int32x4_t int8_blocks_low(int32x4_t a, int32x4_t b)
+{
+    return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+
+static inline int32x4_t int8_blocks_high(int32x4_t a, int32x4_t b)
+{
+    return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+}
+
+/* Paired rows by 2 * 16 / pairs columns: a sum is of two rows and two columns, row by row. */
+static inline __attribute__((always_inline)) void
+int8_blocks_tile_of(const uint8_t *a, const int pairs, const int8_t *b, int64_t depth, int32_t *sums, bool add)
+{
+    const int across = PAIR_SUMS / pairs; /* pairs of columns */
+    int32x4_t sum[MOST_PAIRS][PAIR_SUMS];
+    PRN_UNROLL
+    for (int p = 0; p < pairs; p++) {
+        const int32_t *upper = sums + 2 * p * COLUMNS, *lower = upper + COLUMNS;
+        PRN_UNROLL
+        for (int j = 0; j < across; j += 2) {
+            const int32x4_t x = add ? vld1q_s32(upper + 2 * j) : vdupq_n_s32(0);
+            const int32x4_t y = add ? vld1q_s32(lower + 2 * j) : vdupq_n_s32(0);
+            sum[p][j] = int8_blocks_low(x, y);
+            sum[p][j + 1] = int8_blocks_high(x, y);
+        }
+    }
+    for (int64_t k = 0; k < depth; k += STEP_DEPTHS, a += 16 * pairs, b += STEP_DEPTHS * COLUMNS) {
+        uint8x16_t codes[MOST_PAIRS];
+        PRN_UNROLL
+        for (int p = 0; p < pairs; p++) codes[p] = vld1q_u8(a + 16 * p);
+        PRN_UNROLL
+        for (int j = 0; j < across; j++) {
+            const int8x16_t weights = vld1q_s8(b + 16 * j);
+            PRN_UNROLL
+            for (int p = 0; p < pairs; p++) sum[p][j] = vusmmlaq_s32(sum[p][j], codes[p], weights);
+        }
+    }
+    PRN_UNROLL
+    for (int p = 0; p < pairs; p++) {
+        int32_t *upper = sums + 2 * p * COLUMNS, *lower = upper + COLUMNS;
+        PRN_UNROLL
+        for (int j = 0; j < across; j += 2) {
+            vst1q_s32(upper + 2 * j, int8_blocks_low(sum[p][j], sum[p][j + 1]));
+            vst1q_s32(lower + 2 * j, int8_blocks_high(sum[p][j], sum[p][j + 1]));
+        }
+    }
+}
+
+#define INT8_PAIRS(pairs)                                                                                              \
+    static __attribute__((noinline)) void int8_blocks_tile_##pairs(const uint8_t *a, const int8_t *b, int64_t depth,   \
+                                                                   int32_t *sums, bool add)                            \
+    {                                                                                                                  \
+        int8_blocks_tile_of(a, pairs, b, depth, sums, add);                                                            \
+    }                                                                                                                  \
+    static void int8_blocks_pairs_##pairs(const uint8_t *a, int64_t rs_a, const int8_t *b, int64_t depth,              \
+                                          int32_t *sums, bool add)                                                     \
+    {                                                                                                                  \
+        uint8_t paired[2 * pairs * PAIRED_DEPTHS];                                                                     \
+        for (int64_t k = 0; k < depth; k += PAIRED_DEPTHS) {                                                           \
+            const int64_t piece = depth - k < PAIRED_DEPTHS ? depth - k : PAIRED_DEPTHS;                               \
+            int8_blocks_pair_rows(a + k, rs_a, pairs, piece, paired);                                                  \
+            for (int j = 0; j < COLUMNS; j += 2 * PAIR_SUMS / pairs)                                                   \
+                int8_blocks_tile_##pairs(paired, b + k * COLUMNS + STEP_DEPTHS * j, piece, sums + j, add || k > 0);    \
+        }                                                                                                              \
+    }
+INT8_PAIRS(1)
+INT8_PAIRS(2)
+INT8_PAIRS(4)
+
+/* A last row without a neighbour is paired with the next one, which is readable, and whose sums are unused. */
+static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth,
+                              int32_t *sums, bool add, int steps)
+{
+    (void)steps;
+    for (; rows > 6; rows -= 8, a += 8 * rs_a, sums += 8 * COLUMNS) int8_blocks_pairs_4(a, rs_a, b, depth, sums, add);
+    for (; rows > 2; rows -= 4, a += 4 * rs_a, sums += 4 * COLUMNS) int8_blocks_pairs_2(a, rs_a, b, depth, sums, add);
+    if (rows > 0) int8_blocks_pairs_1(a, rs_a, b, depth, sums, add);
+}
+
 #elif defined(PRN_NEON) && defined(__ARM_FEATURE_DOTPROD)
 
 #include <arm_neon.h>
 
-/* sum + the four products of bytes of each lane: signed b by four unsigned bytes of x, those of `lane`. */
+/* sum + the four products of bytes of each lane: b by four bytes of x, those of `lane`, which is a constant after inlining.
+ * The reason for the instruction is that of base/cpu/fma_lane.h. */
 static inline __attribute__((always_inline)) int32x4_t int8_blocks_dot(int32x4_t sum, int8x16_t b, uint8x16_t x,
                                                                        const int lane)
 {
-#if defined(__ARM_FEATURE_MATMUL_INT8)
-    return lane == 0   ? vsudotq_laneq_s32(sum, b, x, 0)
-           : lane == 1 ? vsudotq_laneq_s32(sum, b, x, 1)
-           : lane == 2 ? vsudotq_laneq_s32(sum, b, x, 2)
-                       : vsudotq_laneq_s32(sum, b, x, 3);
+#if defined(__GNUC__) && !defined(__clang__)
+#define INT8_DOT_LANE(n) __asm__("sdot %0.4s, %1.16b, %2.4b[" #n "]" : "+w"(sum) : "w"(b), "w"(x))
+    switch (lane) {
+    case 0:
+        INT8_DOT_LANE(0);
+        break;
+    case 1:
+        INT8_DOT_LANE(1);
+        break;
+    case 2:
+        INT8_DOT_LANE(2);
+        break;
+    default:
+        INT8_DOT_LANE(3);
+        break;
+    }
+    return sum;
+#undef INT8_DOT_LANE
 #else
     const int8x16_t y = vreinterpretq_s8_u8(x);
     return lane == 0   ? vdotq_laneq_s32(sum, b, y, 0)
@@ -222,9 +345,7 @@ static inline __attribute__((always_inline)) void int8_blocks_rows_of(const uint
         const int8_t *weights = b + 4 * j;
         const uint8_t *x = a;
         int32x4_t left[MOST], right[MOST];
-#if !defined(__ARM_FEATURE_MATMUL_INT8)
         int32x4_t left_weights = vdupq_n_s32(0), right_weights = vdupq_n_s32(0);
-#endif
         PRN_UNROLL
         for (int r = 0; r < rows; r++) {
             left[r] = add ? vld1q_s32(sums + r * COLUMNS + j) : vdupq_n_s32(0);
@@ -235,17 +356,13 @@ static inline __attribute__((always_inline)) void int8_blocks_rows_of(const uint
             PRN_UNROLL
             for (int r = 0; r < rows; r++) {
                 codes[r] = vld1q_u8(x + r * rs_a);
-#if !defined(__ARM_FEATURE_MATMUL_INT8)
                 codes[r] = veorq_u8(codes[r], vdupq_n_u8(0x80));
-#endif
             }
             PRN_UNROLL
             for (int four = 0; four < 4; four++, weights += 4 * COLUMNS) {
                 const int8x16_t b0 = vld1q_s8(weights), b1 = vld1q_s8(weights + 16);
-#if !defined(__ARM_FEATURE_MATMUL_INT8)
                 left_weights = vdotq_s32(left_weights, b0, vdupq_n_s8(1));
                 right_weights = vdotq_s32(right_weights, b1, vdupq_n_s8(1));
-#endif
                 PRN_UNROLL
                 for (int r = 0; r < rows; r++) {
                     left[r] = int8_blocks_dot(left[r], b0, codes[r], four);
@@ -255,10 +372,8 @@ static inline __attribute__((always_inline)) void int8_blocks_rows_of(const uint
         }
         PRN_UNROLL
         for (int r = 0; r < rows; r++) {
-#if !defined(__ARM_FEATURE_MATMUL_INT8)
             left[r] = vaddq_s32(left[r], vshlq_n_s32(left_weights, 7));
             right[r] = vaddq_s32(right[r], vshlq_n_s32(right_weights, 7));
-#endif
             vst1q_s32(sums + r * COLUMNS + j, left[r]);
             vst1q_s32(sums + r * COLUMNS + j + 4, right[r]);
         }

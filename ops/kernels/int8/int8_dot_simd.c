@@ -147,6 +147,7 @@ static void int8_dot_simd_look_up(const uint8_t table[256], const uint8_t *x, ui
 #endif
 
 const prn_qint8_dot PRN_SIMD_TABLE(prn_qint8_dot_) = {.name = PRN_SIMD_NAME,
+                                                      .panel_depths = PANEL_DEPTHS,
 #if defined(__AVX2__) && !WIDE
                                                       .splits = true,
                                                       .turn = int16_dot_transpose,

@@ -23,8 +23,9 @@ static int64_t panel_count(const prn_qint8_weights *w)
     return w->groups * prn_qint8_panels(w->columns);
 }
 
-/* One column of all groups' into its panel, which is clear; the sum of its weights. */
-static int32_t pack_column(const prn_qint8_weights *w, int64_t column, int8_t *to)
+/* One column of all groups' into its panel, which is clear; the sum of its weights. `depths` side by side: a constant. */
+static inline __attribute__((always_inline)) int32_t pack_column_by(const prn_qint8_weights *w, int64_t column,
+                                                                    const int64_t depths, int8_t *to)
 {
     uint32_t sum = 0;
     int64_t k = 0;
@@ -34,11 +35,17 @@ static int32_t pack_column(const prn_qint8_weights *w, int64_t column, int8_t *t
         for (int64_t i = 0; i < w->inner && k < w->depth; i++, k++, at += w->inner_step) {
             const int32_t weight =
                 w->is_signed ? ((const int8_t *)w->codes)[at] : ((const uint8_t *)w->codes)[at] - 128;
-            to[k / 4 * 4 * PRN_QINT8_COLUMNS + k % 4] = (int8_t)weight;
+            to[k / depths * depths * PRN_QINT8_COLUMNS + k % depths] = (int8_t)weight;
             sum += (uint32_t)weight;
         }
     }
     return (int32_t)sum;
+}
+
+static int32_t pack_column(const prn_qint8_weights *w, int64_t column, int64_t in_panel, int8_t *panel)
+{
+    return prn_qint8_dot_table()->panel_depths == 8 ? pack_column_by(w, column, 8, panel + 8 * in_panel)
+                                                    : pack_column_by(w, column, 4, panel + 4 * in_panel);
 }
 
 /* Panel number `index` of all groups', and its columns' sums. */
@@ -49,7 +56,7 @@ static void int8_pack_panel(const prn_qint8_weights *w, int64_t index, int8_t *t
     memset(sums, 0, PRN_QINT8_COLUMNS * sizeof *sums);
     for (int64_t j = 0; j < PRN_QINT8_COLUMNS && !prn_cancelled(); j++) {
         const int64_t column = panel * PRN_QINT8_COLUMNS + j;
-        if (column < w->columns) sums[j] = pack_column(w, group * w->columns + column, to + 4 * j);
+        if (column < w->columns) sums[j] = pack_column(w, group * w->columns + column, j, to);
     }
 }
 
