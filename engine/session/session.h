@@ -22,6 +22,8 @@ typedef struct prn_session_input {
     size_t capacity;
     const void *user_bytes; /* user-bound bytes; each run copies unaligned ones to `room`. NULL: none */
     bool set;
+    size_t bound_bytes; /* of user_bytes, while plans are pointed at them */
+    uint32_t like;      /* 1 + an earlier input that is declared alike, with the same names of dimensions; 0: none */
 } prn_session_input;
 
 /* User-bound bytes for an output. */

@@ -425,11 +425,12 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f),
 // clang-format off
 static const prn_kernel kernels[] = {
     {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .supported = tiles_supported,
-     .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
+     .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .state_bytes = sizeof(prn_attend), .facts = tiles_facts},
     {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = attention_op_native_supported,
-     .prepare = attention_op_native_prepare, .run = attention_op_native_run, .release = prn_free},
+     .prepare = attention_op_native_prepare, .run = attention_op_native_run, .release = prn_free,
+     .state_bytes = sizeof(prn_attend)},
     {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .prepare = attention_op_prepare_reference,
-     .run = attention_op_run_reference, .release = prn_free},
+     .run = attention_op_run_reference, .release = prn_free, .state_bytes = sizeof(attention)},
     {0}};
 
 const prn_op prn_ops_attention[] = {
