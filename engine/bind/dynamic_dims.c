@@ -1,4 +1,6 @@
 /* Opens a program for other extents, and takes it to them. */
+#include "engine/bind/dynamic_dims.h"
+
 #include "base/memory/alloc.h"
 #include "engine/bind/dynamic_dims_parts.h"
 
@@ -108,8 +110,8 @@ prony_status prn_dynamic_dims_open(prn_dynamic_dims **out, prn_program *p, const
     for (size_t i = 0; i < p->input_count; i++) first[i] = p->values[p->inputs[i]]->info.shape;
     prony_status status = dynamic_dims_collect(x, p, fits, error);
     if (status == PRONY_OK && *fits) status = prn_dynamic_dims_walk(x, p, second, true, fits, error);
-    if (status == PRONY_OK && *fits) status = prn_extents_note(x, p, first, fits, error);
-    if (status == PRONY_OK && *fits) status = prn_extents_link(x, p, error);
+    if (status == PRONY_OK && *fits) status = prn_dim_classes_note(x, p, first, fits, error);
+    if (status == PRONY_OK && *fits) status = prn_dim_classes_link(x, p, error);
     for (size_t i = 0; i < x->own_count; i++) prn_dynamic_dims_set_own(p, &x->own[i], NULL);
     for (size_t n = 0; n < x->count; n++) { /* rewrites see the first extents, which occur nowhere else */
         prn_walked *w = &x->nodes[n];

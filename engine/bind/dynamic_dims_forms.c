@@ -67,8 +67,8 @@ static bool note_fixed(prn_dynamic_dims *x, const prn_program *p, prony_status *
     return true;
 }
 
-prony_status prn_extents_note(prn_dynamic_dims *x, prn_program *p, const prony_shape *inputs, bool *fits,
-                              prony_error *error)
+prony_status prn_dim_classes_note(prn_dynamic_dims *x, prn_program *p, const prony_shape *inputs, bool *fits,
+                                  prony_error *error)
 {
     prony_status status = PRONY_OK;
     size_t words = 0;
@@ -109,7 +109,7 @@ static bool class_takes(prn_dynamic_dims *x, uint32_t class, int64_t extent, siz
     return true;
 }
 
-bool prn_extents_keep_form(prn_dynamic_dims *x, const uint32_t **forms, const prony_value *value, size_t members)
+bool prn_dim_classes_keep_form(prn_dynamic_dims *x, const uint32_t **forms, const prony_value *value, size_t members)
 {
     if (*(*forms)++ != form_head(value)) return false;
     for (size_t d = 0, rank = known_rank(&value->shape); d < rank; d++)
@@ -117,7 +117,7 @@ bool prn_extents_keep_form(prn_dynamic_dims *x, const uint32_t **forms, const pr
     return true;
 }
 
-bool prn_extents_complete(const prn_dynamic_dims *x)
+bool prn_dim_classes_complete(const prn_dynamic_dims *x)
 {
     for (size_t k = 0; k < x->changed_count; k++)
         if (x->classes[x->changed[k]].met != x->classes[x->changed[k]].members) return false;
@@ -162,7 +162,7 @@ static void write_signatures(const prn_dynamic_dims *x, const prn_program *p, in
     }
 }
 
-prony_status prn_extents_link(prn_dynamic_dims *x, prn_program *p, prony_error *error)
+prony_status prn_dim_classes_link(prn_dynamic_dims *x, prn_program *p, prony_error *error)
 {
     const size_t words = (p->value_count + p->input_count) * (PRONY_MAX_RANK + 1);
     int64_t *room = prn_calloc(words + 1, sizeof *room);

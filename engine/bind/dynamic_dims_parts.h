@@ -3,7 +3,8 @@
 #define PRN_ENGINE_BIND_DYNAMIC_DIMS_PARTS_H
 
 #include "engine/bind/bind_pass.h"
-#include "engine/bind/dynamic_dims.h"
+
+typedef struct prn_dynamic_dims prn_dynamic_dims;
 
 enum { PRN_PATTERN_VISITED = 63 }; /* the bit of a node that was inferred; nodes of so many outputs share it */
 
@@ -59,15 +60,15 @@ struct prn_dynamic_dims {
 
 /* Notes the forms of inputs and outputs: `inputs` has their first shapes, the program the second ones. *fits false: an equal
  * extent became another number. */
-PRN_MUST_USE prony_status prn_extents_note(prn_dynamic_dims *x, prn_program *p, const prony_shape *inputs, bool *fits,
-                                           prony_error *error);
+PRN_MUST_USE prony_status prn_dim_classes_note(prn_dynamic_dims *x, prn_program *p, const prony_shape *inputs,
+                                               bool *fits, prony_error *error);
 /* Links congruent nodes, at the second extents, when forms are noted. */
-PRN_MUST_USE prony_status prn_extents_link(prn_dynamic_dims *x, prn_program *p, prony_error *error);
+PRN_MUST_USE prony_status prn_dim_classes_link(prn_dynamic_dims *x, prn_program *p, prony_error *error);
 /* true: the value, and all values that congruent nodes make like it, has its noted form with the classes' current
  * extents. */
-bool prn_extents_keep_form(prn_dynamic_dims *x, const uint32_t **forms, const prony_value *value, size_t members);
+bool prn_dim_classes_keep_form(prn_dynamic_dims *x, const uint32_t **forms, const prony_value *value, size_t members);
 /* true: a class that this walk changed has no extent that the walk has not met, which still is what it was. */
-bool prn_extents_complete(const prn_dynamic_dims *x);
+bool prn_dim_classes_complete(const prn_dynamic_dims *x);
 
 /* ---- dynamic_dims_walk.c */
 

@@ -122,7 +122,7 @@ static prony_status walk_node(prn_dynamic_dims *x, prn_program *p, prn_walked *w
     PRN_TRY(prn_bind_infer(&b, &node));
     *fits &= node.dynamic == w->node.dynamic;
     for (uint32_t k = 0; forms && k < node.output_count && *fits; k++)
-        if (node.output_values[k]) *fits = prn_extents_keep_form(x, &forms, node.output_values[k], w->members);
+        if (node.output_values[k]) *fits = prn_dim_classes_keep_form(x, &forms, node.output_values[k], w->members);
     if (!*fits || node.dynamic) return PRONY_OK;
     if (node.folded) return walk_folded(x, &b, w, learning, fits);
     if (learning || node.dead) return PRONY_OK;
@@ -283,7 +283,7 @@ static prony_status walk_inputs(prn_dynamic_dims *x, prn_program *p, const prony
         if (x->moved) x->moved[i] = moved;
         if (!learning && moved) value->moved_at = p->moves;
         if (moved) copy_shape(&value->info.shape, &inputs[i].shape);
-        if (forms && *fits) *fits = prn_extents_keep_form(x, &forms, &value->info, 1);
+        if (forms && *fits) *fits = prn_dim_classes_keep_form(x, &forms, &value->info, 1);
     }
     return x->settled && *fits ? list_reached(x, p, error) : PRONY_OK;
 }
@@ -300,7 +300,7 @@ prony_status prn_dynamic_dims_walk(prn_dynamic_dims *x, prn_program *p, const pr
     p->reached_only = x->settled;
     if (x->settled && status == PRONY_OK && *fits) {
         status = walk_reached(x, p, fits, error);
-        if (status == PRONY_OK && *fits) *fits = prn_extents_complete(x);
+        if (status == PRONY_OK && *fits) *fits = prn_dim_classes_complete(x);
     } else {
         x->active_count = 0;
         for (size_t n = 0; n < x->count && *fits && status == PRONY_OK; n++)
