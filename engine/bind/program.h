@@ -159,6 +159,7 @@ struct prn_program {
     uint64_t reaches;   /* changes of the set of values and layers that are `reached` */
     bool reached_only;  /* the last change moved exactly these; false: it may have moved any, and `reached` is old */
     int64_t cache_rows; /* rows that a generator's caches have room for; 0: there are none */
+    int cache_type;     /* prn_cache_type of their bytes */
     const bool *fixed;  /* while it is bound: the options' array */
     size_t fixed_count;
     prn_bump pool;
@@ -213,6 +214,7 @@ typedef struct prn_bind_options {
     int64_t largest;    /* the largest size of such an extent */
     const bool *caches; /* [input_count]: true if the input is a generator's cache; NULL: none is */
     int64_t cache_rows; /* rows that caches have room for */
+    int cache_type;     /* prn_cache_type of their bytes */
     const bool *fixed;  /* by value: prn_dynamic_dims_fixed of the same graph at the same inputs; NULL: none */
     size_t fixed_count;
     const prn_frame *frame; /* of the node that owns the subgraph; NULL: no function */

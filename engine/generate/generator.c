@@ -42,6 +42,10 @@ static prony_status generator_take_options(prony_generator *g, const prony_gener
     if (options->chunk < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "generator options: chunk %lld: wanted 0 (all) or more",
                         (long long)options->chunk);
+    if (options->cache_type < PRONY_CACHE_FP32 || options->cache_type > PRONY_CACHE_INT8)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "generator options: cache_type %d: wanted 0 to %d",
+                        (int)options->cache_type, PRONY_CACHE_INT8);
+    g->cache_type = (prn_cache_type)options->cache_type;
     g->batch = options->batch ? options->batch : 1;
     g->chunk = options->chunk;
     g->sampling = options->sampling;
@@ -110,6 +114,38 @@ static prony_status generator_shape_cache(const prony_generator *g, prn_generato
     return PRONY_OK;
 }
 
+/* Refuses caches in fewer bits where the model's form of a cache cannot have them. */
+static prony_status generator_check_stored(const prony_generator *g, const prn_generator_cache *cache,
+                                           prony_error *error)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *row = &cache->value;
+    if (g->kind == PRONY_CACHE_SHARED)
+        return prn_generator_refuse_stored(g, cache, "the node reads and writes a cache of one length by itself",
+                                           error);
+    if (row->dtype != PRONY_FLOAT32 || row->shape.rank != 4 || cache->axis != 2)
+        return prn_fail(
+            error, PRONY_UNSUPPORTED,
+            "%s: cache input '%s' is %s; only float32[batch, heads, length, size] can be kept in fewer bits", g->file,
+            g->graph->inputs[cache->input].name, prn_value_text(row, text));
+    if (g->max_length > PRN_ATTEND_MOST_KEYS)
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: max_length %lld: a cache in fewer bits has at most %d rows",
+                        g->file, (long long)g->max_length, PRN_ATTEND_MOST_KEYS);
+    return PRONY_OK;
+}
+
+static prony_status generator_reserve_stored(prony_generator *g, prn_generator_cache *cache, int64_t outer,
+                                             prony_error *error)
+{
+    PRN_TRY(generator_check_stored(g, cache, error));
+    const int64_t size = cache->value.shape.dim[3];
+    cache->stored = g->cache_type;
+    cache->spread = true;
+    cache->row_bytes = prn_cache_row_bytes(g->cache_type, size);
+    cache->capacity_bytes = (size_t)outer * prn_cache_block_bytes(g->cache_type, g->max_length, size);
+    return PRONY_OK;
+}
+
 static prony_status generator_reserve_cache(prony_generator *g, prn_generator_cache *cache, prony_error *error)
 {
     PRN_TRY(generator_shape_cache(g, cache, error));
@@ -122,6 +158,7 @@ static prony_status generator_reserve_cache(prony_generator *g, prn_generator_ca
                         g->graph->inputs[cache->input].name);
     cache->outer = (size_t)outer;
     cache->row_bytes = cache->capacity_bytes / (size_t)outer / (size_t)g->max_length;
+    if (g->cache_type != PRN_CACHE_FLOAT32) PRN_TRY(generator_reserve_stored(g, cache, outer, error));
     cache->rows[0] = prn_alloc_aligned(64, cache->capacity_bytes);
     if (!cache->rows[0]) return prn_no_memory(error);
     memset(cache->rows[0], 0, cache->capacity_bytes);
@@ -160,6 +197,9 @@ static prony_status generator_reserve(prony_generator *g, prony_error *error)
         memset(g->feed[role], 0, batch * length * sizeof(int64_t));
     }
     g->mask_capacity = batch * length;
+    if (g->cache_type != PRN_CACHE_FLOAT32 && g->kind == PRONY_CACHE_NONE)
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: the model has no cache that could be kept in fewer bits",
+                        g->file);
     for (size_t k = 0; k < g->cache_count; k++)
         PRN_TRY(g->caches[k].cross ? generator_reserve_cross(g, &g->caches[k], error)
                                    : generator_reserve_cache(g, &g->caches[k], error));

@@ -216,6 +216,7 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
         inputs[dim->input] = true;
         caches[dim->input] = dim->rows > 0;
         if (dim->rows) options.cache_rows = dim->rows;
+        if (dim->rows) options.cache_type = dim->stored;
         if (dim->most > options.largest) options.largest = dim->most;
     }
     const int64_t start = prn_now_ns();

@@ -52,6 +52,7 @@ typedef struct prn_open_dim {
     int64_t most;
     int64_t offset; /* extent less that of the option: a mask is one row longer than the cache before it */
     int64_t rows;   /* rows that the input's bytes have room for in each block; 0: it is no cache */
+    int stored;     /* prn_cache_type of these rows */
 } prn_open_dim;
 
 /* Dimensions that grow, by purpose; each has a plan for all extents. */
