@@ -106,6 +106,7 @@ typedef struct generate_options {
     const char *stop_ids;       /* ids separated by commas */
     const char *roles;          /* ids=NAME,mask=NAME,positions=NAME,logits=NAME */
     const char **caches;        /* PAST=PRESENT */
+    const char *cache_type;     /* fp32, fp16, int8; NULL: fp32 */
     size_t cache_count;
     int64_t max_length, chunk, top_k;
     double temperature, top_p, min_p, repetition_penalty;

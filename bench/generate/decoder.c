@@ -95,6 +95,15 @@ static void decoder_free_names(prony_generator_options *g, char *roles)
     free(roles);
 }
 
+static prony_cache_type decoder_cache_type(const options *o)
+{
+    const char *name = o->generate.cache_type;
+    if (!name) return PRONY_CACHE_FP32;
+    return strcmp(name, "fp16") == 0   ? PRONY_CACHE_FP16
+           : strcmp(name, "int8") == 0 ? PRONY_CACHE_INT8
+                                       : PRONY_CACHE_FP32;
+}
+
 /* The names in `g` are needed until the generator exists; what was made stays in *out for decoder_close. */
 int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t length, bool profile, decoder *out)
 {
@@ -105,6 +114,7 @@ int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t le
     int64_t *stops = NULL;
     g.batch = batch;
     g.chunk = from->chunk;
+    g.cache_type = decoder_cache_type(o);
     g.max_length = from->max_length ? from->max_length : length;
     g.sampling = (prony_sampling){.temperature = from->temperature,
                                   .top_k = from->top_k,

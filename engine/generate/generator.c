@@ -85,6 +85,15 @@ static prony_status generator_choose_length(prony_generator *g, const prony_gene
                     (long long)g->max_length);
 }
 
+/* Caches in fewer bits need a plan for all lengths (generator_feed.c), which takes some room to find out what follows from
+ * the length. */
+static int64_t generator_cache_rows(const prony_generator *g)
+{
+    enum { LEAST_ROWS = 64 }; /* beyond the extents that engine/session/open_plan.c tries first */
+    const int64_t least = g->limits.positions && g->limits.positions < LEAST_ROWS ? g->limits.positions : LEAST_ROWS;
+    return g->cache_type != PRN_CACHE_FLOAT32 && g->max_length < least ? least : g->max_length;
+}
+
 /* ---- memory ---- */
 
 /* Fixes a cache's shape: the batch where it is free, one row along its axis. */
@@ -142,7 +151,7 @@ static prony_status generator_reserve_stored(prony_generator *g, prn_generator_c
     cache->stored = g->cache_type;
     cache->spread = true;
     cache->row_bytes = prn_cache_row_bytes(g->cache_type, size);
-    cache->capacity_bytes = (size_t)outer * prn_cache_block_bytes(g->cache_type, g->max_length, size);
+    cache->capacity_bytes = (size_t)outer * prn_cache_block_bytes(g->cache_type, g->cache_rows, size);
     return PRONY_OK;
 }
 
@@ -248,6 +257,7 @@ static prony_status generator_set_up(prony_generator *g, const prony_generator_o
     PRN_TRY(prn_generator_derive_last_rows(g, error));
     PRN_TRY(prn_generator_derive_merged(g, error));
     PRN_TRY(generator_choose_length(g, options, error));
+    g->cache_rows = generator_cache_rows(g);
     prn_budget *former = prn_budget_enter(g->session->budget);
     prony_status status = generator_reserve(g, error);
     prn_budget_enter(former);

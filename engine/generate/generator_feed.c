@@ -174,9 +174,9 @@ static prony_status feed_store(prony_generator *g, int64_t first, int64_t column
                             g->graph->outputs[cache->output].name, prn_value_text(made, text[0]),
                             prn_value_text(&wanted, text[1]));
         const int64_t size = cache->value.shape.dim[3];
-        const size_t bytes = prn_cache_block_bytes(cache->stored, g->max_length, size);
+        const size_t bytes = prn_cache_block_bytes(cache->stored, g->cache_rows, size);
         for (size_t b = 0; b < cache->outer; b++)
-            prn_cache_store(cache->stored, cache->rows[cache->current] + b * bytes, g->max_length, size, 0, columns,
+            prn_cache_store(cache->stored, cache->rows[cache->current] + b * bytes, g->cache_rows, size, 0, columns,
                             (const float *)made->data + b * (size_t)(columns * size));
     }
     return PRONY_OK;
@@ -330,12 +330,12 @@ static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t col
         if (!g->caches[k].cross)
             dims[count++] = (prn_open_dim){.input = g->caches[k].input,
                                            .axis = g->caches[k].axis,
-                                           .rows = g->max_length,
+                                           .rows = g->cache_rows,
                                            .stored = (int)g->caches[k].stored};
     prony_status status = prn_session_lock(g->session, error);
     if (status == PRONY_OK)
         status = prn_session_unlock(g->session,
-                                    prn_session_grow(g->session, growth, dims, count, g->max_length - more, error));
+                                    prn_session_grow(g->session, growth, dims, count, g->cache_rows - more, error));
     prn_free(dims);
     g->growing[growth] = status == PRONY_OK;
     return status;
