@@ -65,8 +65,8 @@ int cache_error_measure(const options *o, prony_model *model, const int64_t *ids
     *out = (cache_error){0};
     if (!o->generate.cache_type || strcmp(o->generate.cache_type, "fp32") == 0) return EXIT_DONE;
     plain.generate.cache_type = NULL;
-    int code = decoder_open(&plain, model, 1, (int64_t)count + tokens + 1, false, &exact);
-    if (code == EXIT_DONE) code = decoder_open(o, model, 1, (int64_t)count + tokens + 1, false, &stored);
+    int code = decoder_open(&plain, model, 1, (int64_t)count + tokens, false, &exact);
+    if (code == EXIT_DONE) code = decoder_open(o, model, 1, (int64_t)count + tokens, false, &stored);
     if (code == EXIT_DONE && cache_error_run(&exact, &stored, ids, count, tokens, out, &error) != PRONY_OK)
         code = report_error(o, &error);
     decoder_close(&stored);

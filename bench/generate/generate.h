@@ -42,5 +42,6 @@ int cache_error_measure(const options *o, prony_model *model, const int64_t *ids
 int command_run_generate(const options *o);
 int command_bench_generate(const options *o, int background_threads);
 int command_profile_generate(const options *o);
+int command_eval_tokens(const options *o);
 
 #endif

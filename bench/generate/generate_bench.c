@@ -68,16 +68,16 @@ static prony_generation_options generate_options_of(const options *o, const gene
     return g;
 }
 
-/* Measures the error of --kv-cache on the prompt, or on one of 16 small ids. */
+/* Measures the error of --kv-cache on the prompt, or on one of small ids. */
 static int generate_cache_error(const options *o, const generation_table *t, prony_model *model, generation_row *row,
-                                int64_t new_tokens)
+                                const prony_generation_options *g)
 {
     static const int64_t drawn[16] = {1, 7, 3, 11, 2, 5, 13, 4, 9, 6, 12, 8, 14, 10, 15, 0};
     const int64_t *ids = t->prompt.ids ? t->prompt.ids : drawn;
-    const size_t count = t->prompt.ids ? t->prompt.longest : 16;
+    const size_t count = t->prompt.ids ? t->prompt.longest : g->prompt_tokens < 16 ? (size_t)g->prompt_tokens : 16;
     cache_error error;
-    const int code =
-        cache_error_measure(o, model, ids, count, new_tokens < MOST_COMPARED ? new_tokens : MOST_COMPARED, &error);
+    const int64_t tokens = g->new_tokens < MOST_COMPARED ? g->new_tokens : MOST_COMPARED;
+    const int code = cache_error_measure(o, model, ids, count, tokens, &error);
     if (code == EXIT_DONE && error.tokens > 0)
         prony_report_set_cache_error(row->report, error.tokens, error.max, error.rms, error.equal_ids);
     return code;
@@ -110,7 +110,7 @@ static int generate_measure(const options *o, generation_table *t, generation_ro
     clear_progress();
     if (code == EXIT_DONE) prony_report_set_background(row->report, t->background_threads);
     decoder_close(&d);
-    if (code == EXIT_DONE) code = generate_cache_error(&one, t, model, row, g.new_tokens);
+    if (code == EXIT_DONE) code = generate_cache_error(&one, t, model, row, &g);
     prony_model_release(model);
     return code;
 }
@@ -156,8 +156,8 @@ static void print_times(const generation_table *t, const prony_generation *g)
 static void print_cache_error(const prony_generation *g)
 {
     if (g->cache_error_tokens <= 0) return;
-    printf("cache error      %s: logits differ from fp32's by %.2g (RMS %.2g); %.4g %% of %lld\n"
-           "                 greedy ids are equal\n",
+    printf("cache error      %s: logits differ from fp32's by %.2g (RMS %.2g);\n"
+           "                 %.4g %% of %lld greedy ids are equal\n",
            g->cache_type, g->cache_error_max, g->cache_error_rms, 100 * g->cache_error_equal_ids,
            (long long)g->cache_error_tokens);
 }
