@@ -22,7 +22,7 @@ typedef struct perplexity_line {
 } perplexity_line;
 
 /* -ln of the softmax's entry `id`. */
-static double loss_of(const float *logits, size_t count, int64_t id)
+static double perplexity_loss_of(const float *logits, size_t count, int64_t id)
 {
     double most = -INFINITY, sum = 0;
     for (size_t k = 0; k < count; k++) most = fmax(most, (double)logits[k]);
@@ -42,7 +42,7 @@ static int perplexity_window(const options *o, const decoder *d, const int64_t *
             const float *logits = prony_generator_logits(d->generator, 0, &vocabulary);
             if (ids[k] < 0 || (size_t)ids[k] >= vocabulary)
                 return fail(o, "--token-ids: id %lld is not in the vocabulary of %zu", (long long)ids[k], vocabulary);
-            *loss += loss_of(logits, vocabulary, ids[k]);
+            *loss += perplexity_loss_of(logits, vocabulary, ids[k]);
             ++*tokens;
         }
         if (k + 1 < count && prony_generator_prompt(d->generator, &ids[k], &one, &error) != PRONY_OK)

@@ -13,7 +13,7 @@ typedef struct prn_plan_reach {
     uint32_t *views;   /* used values that lie in a constant whose elements change */
     uint32_t *steps;   /* in order */
     uint32_t *leaders; /* by place in `steps`: an earlier step of the same kernel and attributes, and of layers of the
-                               same cost; PRN_NO_STEP: none. Whoever follows it has to compare shapes */
+                               same cost; PRN_NO_STEP: none. Before a step follows its leader, shapes are compared */
     uint32_t value_count, view_count, step_count;
 } prn_plan_reach;
 

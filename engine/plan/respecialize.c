@@ -182,7 +182,7 @@ static prony_status step_specialize(prn_plan *plan, prn_step *step, const prn_st
     return prn_plan_step_cost(plan, step, error);
 }
 
-/* Hides the addresses of operands that are no constants, or gives them back: kernels recognise constants by their data.
+/* Hides the addresses of operands that are not constants, or gives them back: kernels recognise constants by their data.
  * An operand may occur twice: its second address is NULL. */
 static void step_hide_data(const prn_plan *plan, const prn_step *step, void **data, bool hide)
 {

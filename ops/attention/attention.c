@@ -130,7 +130,7 @@ static prony_status view_cache(const prony_context *context, size_t input, view 
     if (!fresh || params->cache_rows <= 0)
         return prony_fail(context, PRONY_INVALID_MODEL, "cache_rows, new_k and new_v go together");
     if (params->cache_type < PRN_CACHE_FLOAT32 || params->cache_type > PRN_CACHE_INT8)
-        return prony_fail(context, PRONY_INVALID_MODEL, "cache_type is none of 0, 1 and 2");
+        return prony_fail(context, PRONY_INVALID_MODEL, "cache_type must be 0, 1 or 2");
     const int64_t *dim = fresh->shape.dim;
     if (fresh->shape.rank != 4 || context->inputs[input]->shape.rank != 4 || dim[0] != out->dim[0] ||
         dim[1] != out->dim[1] || dim[3] != out->dim[3])

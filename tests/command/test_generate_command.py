@@ -192,7 +192,8 @@ class Generate(CommandTest):
                 self.assertNotIn("cache_error_tokens", g)
                 self.assertNotIn("cache error", out)
                 continue
-            self.assertRegex(out, f"cache error      {cache}: logits differ from fp32's by [0-9.e-]+ \\(RMS [0-9.e-]+\\);\n +[0-9.]+ % of 48 greedy")
+            self.assertRegex(out, f"cache error      {cache}: logits differ from fp32's by [0-9.e-]+ \\(RMS [0-9.e-]+\\);\n"
+                                  " +[0-9.]+ % of 48 greedy")
             self.assertEqual(g["cache_error_tokens"], 48)
             self.assertTrue(0 < g["cache_error_rms"] < g["cache_error_max"] < 0.1, g)
             self.assertTrue(0.5 < g["cache_error_equal_ids"] <= 1, g)

@@ -21,7 +21,7 @@ static void cache_store_halves(uint16_t *to, const float *from, int64_t count)
     }
 }
 
-/* Codes of a row. A row with an element that is no number, or infinite, has no scale: its scale is NaN, and so is every
+/* Codes of a row. A row with an element that is NaN or infinite has no scale: its scale is NaN, and so is every
  * element. */
 static float cache_store_codes(int8_t *to, const float *from, int64_t size)
 {

@@ -606,7 +606,7 @@ static void test_faults(void **state)
     mb_free(m);
 }
 
-/* Extents that are no affine function of the input's, nodes that stop moving and move again, and sizes in any order. */
+/* Extents that are not an affine function of the input's, nodes that stop moving and move again, and sizes in any order. */
 static void test_layers_alike(void **state)
 {
     (void)state;
@@ -631,8 +631,7 @@ static void test_layers_linked(void **state)
     size_t followers = 0;
     for (size_t n = 0; n < x->count; n++) followers += x->nodes[n].follows;
     assert_int_equal(x->count, 44);
-    assert_int_equal(followers,
-                     32); /* all nodes of three layers, but for the Softmax of layer 2 */
+    assert_int_equal(followers, 32); /* all nodes of three layers, but for the Softmax of layer 2 */
     assert_true(x->active_count <= x->count - followers);
     for (int64_t extent = 36; extent > 20; extent -= 3) {
         prony_session *fresh = open_session(model, NULL, 0, true);
