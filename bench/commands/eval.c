@@ -144,7 +144,7 @@ int command_eval(const options *o)
     if (o->generate.token_ids && (o->verdict.threshold_count || o->files.export_count))
         return usage(o, "--token-ids does not go with thresholds and formats other than JSON");
     if (o->generate.token_ids) return command_eval_tokens(o);
-    if (o->argument_count < 2) return usage(o, "eval needs DATA, or --token-ids F of a decoder");
+    if (o->argument_count < 2) return usage(o, "eval needs MODEL DATA, or MODEL --token-ids F");
     if (o->generate.cache_type) return usage(o, "--kv-cache needs --token-ids");
     return o->precision.count > 1 ? evaluate_list(o) : evaluate_one(o);
 }

@@ -229,7 +229,7 @@ class Generate(CommandTest):
         document = json.loads(self.succeed("eval", self.model(), "--token-ids", self.path("ids.npy"), "--max-length", "10", "--json", "-"))
         self.assertEqual((document["window"], document["results"][0]["tokens"]), (10, 36))
         self.refuse(USAGE, ["takes the place of DATA"], "eval", self.model(), "data.npz", "--token-ids", "1,2")
-        self.refuse(USAGE, ["eval needs DATA"], "eval", self.model())
+        self.refuse(USAGE, ["eval needs MODEL DATA"], "eval", self.model())
         self.refuse(USAGE, ["two ids"], "eval", self.model(), "--token-ids", "1")
         self.refuse(FAILED, ["id 96"], "eval", self.model(), "--token-ids", "1,2,96")
         self.refuse(FAILED, ["not a decoder"], "eval", self.digits, "--token-ids", "1,2")
