@@ -105,9 +105,11 @@ typedef struct generate_options {
     bool enabled;
     int64_t prompt, new_tokens; /* 0: not given */
     const char *prompt_ids;     /* ids separated by commas, or a file */
+    const char *token_ids;      /* the same, whose perplexity is measured */
     const char *stop_ids;       /* ids separated by commas */
     const char *roles;          /* ids=NAME,mask=NAME,positions=NAME,logits=NAME */
     const char **caches;        /* PAST=PRESENT */
+    const char *cache_type;     /* fp32, fp16, int8; NULL: fp32 */
     size_t cache_count;
     int64_t max_length, chunk, top_k;
     double temperature, top_p, min_p, repetition_penalty;

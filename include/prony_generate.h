@@ -16,6 +16,14 @@ typedef enum prony_cache_kind {
     PRONY_CACHE_SHARED   /* past inputs and present outputs of one size (GroupQueryAttention, static caches, states) */
 } prony_cache_kind;
 
+/* The elements of a growing cache. Fewer bits take less memory, and attention reads fewer bytes; logits differ a little from
+ * those of float32. */
+typedef enum prony_cache_type {
+    PRONY_CACHE_FP32,
+    PRONY_CACHE_FP16, /* a half each; overflow ends at 65504 */
+    PRONY_CACHE_INT8  /* a byte each and a float32 scale for each row of a head: its largest magnitude / 127 */
+} prony_cache_type;
+
 /* A cache that the caller names. One '*' in both names stands for any text: "past.*.k", "present.*.k". */
 typedef struct prony_cache_names {
     const char *past, *present;
@@ -54,6 +62,10 @@ typedef struct prony_generator_options {
     int64_t chunk;
     const prony_input_role *roles; /* further inputs; they go before those that are found */
     size_t role_count;
+    /* PRONY_UNSUPPORTED: the model's cache stays float32, and the message names the input and the node that reads it. The
+     * first prompt is computed at once and rounded when it is stored. Later prompts take runs of `chunk` tokens, and of one
+     * token for the rest. */
+    prony_cache_type cache_type;
 } prony_generator_options;
 #define PRONY_GENERATOR_OPTIONS_INIT PRONY_INIT(prony_generator_options)
 

@@ -318,10 +318,19 @@ typedef struct prony_generation {
     double bandwidth_share; /* weight_bytes over the step's time, over the DRAM bandwidth; negative: not known */
     uint64_t prefill_flops, decode_flops; /* a token: mean of the prompt; at the last position */
     double computed_tokens;               /* that a step computes for each new token: 1 with a cache */
+    const char *cache_type;               /* of a growing cache's elements: "fp32", "fp16", "int8" */
+    /* Logits beside those of a float32 cache, over so many tokens (prony_report_set_cache_error); negative: not
+     * measured. */
+    int64_t cache_error_tokens;
+    double cache_error_max, cache_error_rms, cache_error_equal_ids; /* largest and root-mean-square difference; share of
+                                                                       tokens with the same greedy id */
 } prony_generation;
 
 /* NULL: the report is of no generation. Owned by the report. */
 PRONY_API const prony_generation *prony_report_generation(const prony_report *report);
+/* Notes the error of a cache in fewer bits, in a report with a generation. */
+PRONY_API void prony_report_set_cache_error(prony_report *report, int64_t tokens, double max, double rms,
+                                            double equal_ids);
 
 /* ---- counting presets: the numbers of other tools, beside the native ones ---- */
 

@@ -224,6 +224,9 @@ typedef struct prn_kernel {
     prony_status (*prepare)(const prony_context *context, prn_prepared *out);
     prony_status (*run)(const prony_context *context);
     void (*release)(void *state);
+    size_t
+        state_bytes; /* the state is so many bytes and owns no other memory; kernel, types, shapes and attributes decide
+                           them, but for addresses that `run` sets. [0] it is more than that */
     /* Joining operators (Concat): whether input i, in the settled layouts, is exactly the bytes of output 0 from
      * *offset_bytes on. The plan then lets the producer write there; run skips an input that already lies in its place,
      * and is not called at all when every input does. Asked for the inputs in order; *offset_bytes arrives as it was

@@ -1,5 +1,7 @@
 /* prony eval MODEL DATA: runs every labelled sample; prints top-1, top-5 and the runs' times. With several precisions,
- * a line for each. */
+ * a line for each. With --token-ids: perplexity (bench/generate/perplexity.c). */
+#include "bench/generate/generate.h"
+#include "bench/options/option_table.h"
 #include "bench/session/accuracy.h"
 #include "bench/session/inputs.h"
 #include "bench/session/labelled_data.h"
@@ -137,5 +139,12 @@ static int evaluate_list(const options *o)
 
 int command_eval(const options *o)
 {
+    if (o->generate.token_ids && o->argument_count > 1)
+        return usage(o, "--token-ids takes the place of DATA: 'prony eval MODEL --token-ids F'");
+    if (o->generate.token_ids && (o->verdict.threshold_count || o->files.export_count))
+        return usage(o, "--token-ids does not go with thresholds and formats other than JSON");
+    if (o->generate.token_ids) return command_eval_tokens(o);
+    if (o->argument_count < 2) return usage(o, "eval needs MODEL DATA, or MODEL --token-ids F");
+    if (o->generate.cache_type) return usage(o, "--kv-cache needs --token-ids");
     return o->precision.count > 1 ? evaluate_list(o) : evaluate_one(o);
 }

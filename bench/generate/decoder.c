@@ -74,6 +74,40 @@ static int decoder_fill_inputs(const options *o, const prony_model *model, int64
     return code;
 }
 
+/* ---- --dim ---- */
+
+/* The axis of a fed input that a symbol names; -1: none. */
+static int decoder_axis_of(const prony_value_info *input, const char *symbol)
+{
+    for (int d = 0; d < input->shape.rank; d++)
+        if (input->shape.dim[d] < 0 && input->dim_names[d] && strcmp(input->dim_names[d], symbol) == 0) return d;
+    return -1;
+}
+
+/* Refuses --dim of dimensions that the generator sets to another number: the batch, and lengths, which grow. */
+static int decoder_check_dims(const options *o, const prony_model *model, int64_t batch, const decoder *d)
+{
+    for (size_t k = 0; k < o->model.dim_count; k++) {
+        const prony_dim *dim = &o->model.dims[k];
+        for (size_t i = 0; i < prony_model_input_count(model); i++) {
+            const prony_value_info *input = prony_model_input(model, i);
+            prony_generator_feed feed;
+            const int axis = decoder_axis_of(input, dim->name);
+            if (axis < 0 || !prony_generator_input(d->generator, i, &feed) || !feed.role) continue;
+            const bool is_batch = axis == (strcmp(feed.role, "cache") == 0 && input->shape.rank == 5 ? 1 : 0);
+            if (is_batch && dim->value == batch) continue;
+            if (is_batch)
+                return usage(o, "--dim %s=%lld differs from the %lld sequence%s to generate: %s", dim->name,
+                             (long long)dim->value, (long long)batch, batch == 1 ? "" : "s",
+                             strcmp(o->command, "run") == 0 ? "--prompt-ids gives them, ';' begins the next one"
+                                                            : "-b sets their number");
+            return usage(o, "--dim %s=%lld: --generate sets this dimension of '%s' itself", dim->name,
+                         (long long)dim->value, input->name);
+        }
+    }
+    return EXIT_DONE;
+}
+
 /* ---- names ---- */
 
 /* Cuts --roles in a copy, which *text owns. */
@@ -134,6 +168,15 @@ static void decoder_free_names(prony_generator_options *g, char *roles)
     free(roles);
 }
 
+static prony_cache_type decoder_cache_type(const options *o)
+{
+    const char *name = o->generate.cache_type;
+    if (!name) return PRONY_CACHE_FP32;
+    return strcmp(name, "fp16") == 0   ? PRONY_CACHE_FP16
+           : strcmp(name, "int8") == 0 ? PRONY_CACHE_INT8
+                                       : PRONY_CACHE_FP32;
+}
+
 /* The names in `g` are needed until the generator exists; what was made stays in *out for decoder_close. */
 int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t length, bool profile, decoder *out)
 {
@@ -144,6 +187,7 @@ int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t le
     int64_t *stops = NULL;
     g.batch = batch;
     g.chunk = from->chunk;
+    g.cache_type = decoder_cache_type(o);
     g.max_length = from->max_length ? from->max_length : length;
     g.sampling = (prony_sampling){.temperature = from->temperature,
                                   .top_k = from->top_k,
@@ -158,6 +202,7 @@ int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t le
     if (code == EXIT_DONE) code = make_bare_session(o, model, &out->session, profile);
     if (code == EXIT_DONE && prony_generator_create(&out->generator, out->session, &g, &error) != PRONY_OK)
         code = report_error(o, &error);
+    if (code == EXIT_DONE) code = decoder_check_dims(o, model, batch, out);
     if (code == EXIT_DONE) code = decoder_fill_inputs(o, model, batch, out);
     decoder_free_names(&g, roles);
     free(stops);

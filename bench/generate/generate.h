@@ -28,8 +28,20 @@ typedef struct decoder {
 int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t length, bool profile, decoder *out);
 void decoder_close(decoder *d);
 
+/* Logits with a cache in fewer bits beside those with one of float32. */
+typedef struct cache_error {
+    int64_t tokens;
+    double max, rms, equal_ids;
+} cache_error;
+
+/* Compares over `tokens` tokens behind `ids`, with sessions of its own: both caches get the ids that are most probable with
+ * float32. Does nothing without --kv-cache fp16 or int8 (out->tokens is 0). */
+int cache_error_measure(const options *o, prony_model *model, const int64_t *ids, size_t count, int64_t tokens,
+                        cache_error *out);
+
 int command_run_generate(const options *o);
 int command_bench_generate(const options *o, int background_threads);
 int command_profile_generate(const options *o);
+int command_eval_tokens(const options *o);
 
 #endif

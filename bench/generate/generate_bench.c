@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_GENERATIONS = 256, SHOWN_BYTES = 32, DEFAULT_PROMPT = 512, DEFAULT_NEW = 128 };
+enum { MOST_GENERATIONS = 256, SHOWN_BYTES = 32, DEFAULT_PROMPT = 512, DEFAULT_NEW = 128, MOST_COMPARED = 64 };
 
 typedef struct generation_row {
     int64_t batch;
@@ -68,6 +68,21 @@ static prony_generation_options generate_options_of(const options *o, const gene
     return g;
 }
 
+/* Measures the error of --kv-cache on the prompt, or on one of small ids. */
+static int generate_cache_error(const options *o, const generation_table *t, prony_model *model, generation_row *row,
+                                const prony_generation_options *g)
+{
+    static const int64_t drawn[16] = {1, 7, 3, 11, 2, 5, 13, 4, 9, 6, 12, 8, 14, 10, 15, 0};
+    const int64_t *ids = t->prompt.ids ? t->prompt.ids : drawn;
+    const size_t count = t->prompt.ids ? t->prompt.longest : g->prompt_tokens < 16 ? (size_t)g->prompt_tokens : 16;
+    cache_error error;
+    const int64_t tokens = g->new_tokens < MOST_COMPARED ? g->new_tokens : MOST_COMPARED;
+    const int code = cache_error_measure(o, model, ids, count, tokens, &error);
+    if (code == EXIT_DONE && error.tokens > 0)
+        prony_report_set_cache_error(row->report, error.tokens, error.max, error.rms, error.equal_ids);
+    return code;
+}
+
 /* Measures a row of the table with a model, session and generator of its own. */
 static int generate_measure(const options *o, generation_table *t, generation_row *row, bool profile)
 {
@@ -95,6 +110,7 @@ static int generate_measure(const options *o, generation_table *t, generation_ro
     clear_progress();
     if (code == EXIT_DONE) prony_report_set_background(row->report, t->background_threads);
     decoder_close(&d);
+    if (code == EXIT_DONE) code = generate_cache_error(&one, t, model, row, &g);
     prony_model_release(model);
     return code;
 }
@@ -137,6 +153,15 @@ static void print_times(const generation_table *t, const prony_generation *g)
         generate_time(t, g->position_ns[g->position_count - 1], text[1]));
 }
 
+static void print_cache_error(const prony_generation *g)
+{
+    if (g->cache_error_tokens <= 0) return;
+    printf("cache error      %s: logits differ from fp32's by %.2g (RMS %.2g);\n"
+           "                 %.4g %% of %lld greedy ids are equal\n",
+           g->cache_type, g->cache_error_max, g->cache_error_rms, 100 * g->cache_error_equal_ids,
+           (long long)g->cache_error_tokens);
+}
+
 static void print_cache(const prony_generation *g)
 {
     char text[4][SHOWN_BYTES];
@@ -153,6 +178,7 @@ static void print_cache(const prony_generation *g)
            generate_number((double)g->cache_live_bytes, true, text[1]),
            generate_number((double)g->cache_live_bytes / (double)g->cache_tensors, true, text[2]),
            generate_number((double)g->cache_copied_bytes, true, text[3]));
+    print_cache_error(g);
 }
 
 static void print_generation(const options *o, const generation_table *t, const generation_row *row)
@@ -221,6 +247,8 @@ static void print_generations(const options *o, const generation_table *t)
                generate_time(t, g->ttft.median_ns, text[0]), generate_time(t, g->step.p50_ns, text[1]),
                generate_time(t, g->step.p99_ns, text[2]), g->step.p99_valid ? "" : "?");
     }
+    if (first->cache_error_tokens > 0) putchar('\n');
+    print_cache_error(first);
 }
 
 /* ---- documents ---- */

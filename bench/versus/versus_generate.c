@@ -178,6 +178,7 @@ static int decoder_own(versus_decoder *v, int threads, prony_report **report, pr
     words[n++] = batch;
     if (o->generate.max_length) words[n++] = "--max-length", words[n++] = length;
     if (o->generate.chunk) words[n++] = "--chunk", words[n++] = chunk;
+    if (o->generate.cache_type) words[n++] = "--kv-cache", words[n++] = o->generate.cache_type;
     if (o->generate.roles) words[n++] = "--roles", words[n++] = o->generate.roles;
     for (size_t k = 0; k < o->generate.cache_count; k++) words[n++] = "--cache", words[n++] = o->generate.caches[k];
     words[n] = NULL;

@@ -446,6 +446,7 @@ prony_status prn_program_bind(prn_program **out, const prony_model *model, const
     program->conditional = options->conditional;
     program->largest = options->largest;
     program->cache_rows = options->cache_rows;
+    program->cache_type = options->cache_type;
     program->fixed = options->fixed;
     program->fixed_count = options->fixed_count;
     program->folded_total = parent ? parent->folded_total : &program->folded_bytes;

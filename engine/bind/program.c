@@ -47,6 +47,22 @@ bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cos
     return true;
 }
 
+bool prn_layer_share_cost(prn_program *program, prn_layer *layer, const prn_layer *from)
+{
+    prn_kept_cost *kept = &layer->cost;
+    const uint64_t parameters = kept->parameters;
+    prony_fact *facts = kept->facts;
+    if (from->cost.fact_count > kept->fact_count) {
+        facts = prn_bump_alloc(&program->pool, from->cost.fact_count, sizeof *facts);
+        if (!facts) return false;
+    }
+    *kept = from->cost;
+    kept->parameters = parameters;
+    kept->facts = facts;
+    if (kept->fact_count) memcpy(facts, from->cost.facts, kept->fact_count * sizeof *facts);
+    return true;
+}
+
 prony_cost prn_layer_cost(const prn_layer *layer)
 {
     return prn_cost_kept(&layer->cost);

@@ -57,6 +57,7 @@ typedef struct prn_value_def {
     uint8_t extents;      /* PRN_DYNAMIC_DIMS_* bits, in a program whose input extents change */
     uint64_t moved_at;    /* the program's last change of extents (program->moves) that changed its type, shape or
                              elements; 0: none */
+    bool reached;         /* the last change of extents (prn_dynamic_dims_set) moved it; see program->reached_only */
     prn_use *places;      /* every reader, and outdated ones */
 } prn_value_def;
 
@@ -143,6 +144,8 @@ typedef struct prn_layer {
     bool removed;       /* an identity that a rewrite removed, or folded into weights: it has no time */
     uint32_t next_kept; /* of the node that stands for it: index + 1; 0: the last */
     uint64_t moved_at;  /* the last change of extents that counted its cost again */
+    bool reached;       /* the last change of extents counted its cost again; see program->reached_only */
+    uint32_t leader;    /* the layer of a congruent node, which has the same cost at all extents: index + 1; 0: none */
 } prn_layer;
 
 struct prn_program {
@@ -153,7 +156,10 @@ struct prn_program {
     bool conditional;   /* (inside) a branch of an If: may never run, and then need not fit its inputs */
     int64_t largest;    /* the largest size of a changing extent; 0: no extent changes */
     uint64_t moves;     /* changes of extents so far (prn_dynamic_dims_set) */
+    uint64_t reaches;   /* changes of the set of values and layers that are `reached` */
+    bool reached_only;  /* the last change moved exactly these; false: it may have moved any, and `reached` is old */
     int64_t cache_rows; /* rows that a generator's caches have room for; 0: there are none */
+    int cache_type;     /* prn_cache_type of their bytes */
     const bool *fixed;  /* while it is bound: the options' array */
     size_t fixed_count;
     prn_bump pool;
@@ -208,6 +214,7 @@ typedef struct prn_bind_options {
     int64_t largest;    /* the largest size of such an extent */
     const bool *caches; /* [input_count]: true if the input is a generator's cache; NULL: none is */
     int64_t cache_rows; /* rows that caches have room for */
+    int cache_type;     /* prn_cache_type of their bytes */
     const bool *fixed;  /* by value: prn_dynamic_dims_fixed of the same graph at the same inputs; NULL: none */
     size_t fixed_count;
     const prn_frame *frame; /* of the node that owns the subgraph; NULL: no function */
@@ -222,6 +229,8 @@ void prn_program_release(prn_program *program);
 
 /* false: out of memory. */
 PRN_MUST_USE bool prn_layer_keep_cost(prn_program *program, prn_layer *layer, const prony_cost *cost);
+/* Takes the cost of another layer; `layer` keeps its parameters. false: out of memory. */
+PRN_MUST_USE bool prn_layer_share_cost(prn_program *program, prn_layer *layer, const prn_layer *from);
 prony_cost prn_layer_cost(const prn_layer *layer);
 /* Keeps facts where `kept` has room for them: `facts`, of at least cost->fact_count; NULL: none are kept. */
 void prn_cost_keep(prn_kept_cost *kept, const prony_cost *cost);

@@ -42,6 +42,10 @@ static prony_status generator_take_options(prony_generator *g, const prony_gener
     if (options->chunk < 0)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "generator options: chunk %lld: wanted 0 (all) or more",
                         (long long)options->chunk);
+    if (options->cache_type < PRONY_CACHE_FP32 || options->cache_type > PRONY_CACHE_INT8)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "generator options: cache_type %d: wanted 0 to %d",
+                        (int)options->cache_type, PRONY_CACHE_INT8);
+    g->cache_type = (prn_cache_type)options->cache_type;
     g->batch = options->batch ? options->batch : 1;
     g->chunk = options->chunk;
     g->sampling = options->sampling;
@@ -84,6 +88,15 @@ static prony_status generator_choose_length(prony_generator *g, const prony_gene
                     (long long)g->max_length);
 }
 
+/* Caches in fewer bits need a plan for all lengths (generator_feed.c), which takes some room to find out what follows from
+ * the length. */
+static int64_t generator_cache_rows(const prony_generator *g)
+{
+    enum { LEAST_ROWS = 64 }; /* beyond the extents that engine/session/open_plan.c tries first */
+    const int64_t least = g->limits.positions && g->limits.positions < LEAST_ROWS ? g->limits.positions : LEAST_ROWS;
+    return g->cache_type != PRN_CACHE_FLOAT32 && g->max_length < least ? least : g->max_length;
+}
+
 /* ---- memory ---- */
 
 /* Fixes a cache's shape: the batch where it is free, one row along its axis. */
@@ -116,6 +129,38 @@ static prony_status generator_shape_cache(const prony_generator *g, prn_generato
     return PRONY_OK;
 }
 
+/* Refuses caches in fewer bits where the model's form of a cache cannot have them. */
+static prony_status generator_check_stored(const prony_generator *g, const prn_generator_cache *cache,
+                                           prony_error *error)
+{
+    char text[PRN_SHAPE_TEXT_BYTES];
+    const prony_value *row = &cache->value;
+    if (g->kind == PRONY_CACHE_SHARED || cache->form != PRN_CACHE_ROWS)
+        return prn_generator_refuse_stored(g, cache, "the node reads and writes a cache of one length by itself",
+                                           error);
+    if (row->dtype != PRONY_FLOAT32 || row->shape.rank != 4 || cache->axis != 2)
+        return prn_fail(
+            error, PRONY_UNSUPPORTED,
+            "%s: cache input '%s' is %s; only float32[batch, heads, length, size] can be kept in fewer bits", g->file,
+            g->graph->inputs[cache->input].name, prn_value_text(row, text));
+    if (g->max_length > PRN_ATTEND_MOST_KEYS)
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: max_length %lld: a cache in fewer bits has at most %d rows",
+                        g->file, (long long)g->max_length, PRN_ATTEND_MOST_KEYS);
+    return PRONY_OK;
+}
+
+static prony_status generator_reserve_stored(prony_generator *g, prn_generator_cache *cache, int64_t outer,
+                                             prony_error *error)
+{
+    PRN_TRY(generator_check_stored(g, cache, error));
+    const int64_t size = cache->value.shape.dim[3];
+    cache->stored = g->cache_type;
+    cache->spread = true;
+    cache->row_bytes = prn_cache_row_bytes(g->cache_type, size);
+    cache->capacity_bytes = (size_t)outer * prn_cache_block_bytes(g->cache_type, g->cache_rows, size);
+    return PRONY_OK;
+}
+
 static prony_status generator_reserve_cache(prony_generator *g, prn_generator_cache *cache, prony_error *error)
 {
     PRN_TRY(generator_shape_cache(g, cache, error));
@@ -130,6 +175,7 @@ static prony_status generator_reserve_cache(prony_generator *g, prn_generator_ca
                         g->graph->inputs[cache->input].name);
     cache->outer = (size_t)outer;
     cache->row_bytes = state ? 0 : cache->capacity_bytes / (size_t)outer / (size_t)g->max_length;
+    if (g->cache_type != PRN_CACHE_FLOAT32) PRN_TRY(generator_reserve_stored(g, cache, outer, error));
     cache->rows[0] = prn_alloc_aligned(64, cache->capacity_bytes);
     if (!cache->rows[0]) return prn_no_memory(error);
     memset(cache->rows[0], 0, cache->capacity_bytes);
@@ -168,6 +214,9 @@ static prony_status generator_reserve(prony_generator *g, prony_error *error)
         memset(g->feed[role], 0, batch * length * sizeof(int64_t));
     }
     g->mask_capacity = batch * length;
+    if (g->cache_type != PRN_CACHE_FLOAT32 && g->kind == PRONY_CACHE_NONE)
+        return prn_fail(error, PRONY_UNSUPPORTED, "%s: the model has no cache that could be kept in fewer bits",
+                        g->file);
     for (size_t k = 0; k < g->cache_count; k++)
         PRN_TRY(g->caches[k].cross ? generator_reserve_cross(g, &g->caches[k], error)
                                    : generator_reserve_cache(g, &g->caches[k], error));
@@ -185,6 +234,7 @@ static prony_status generator_set_up(prony_generator *g, const prony_generator_o
     PRN_TRY(prn_generator_derive_last_rows(g, error));
     PRN_TRY(prn_generator_derive_merged(g, error));
     PRN_TRY(generator_choose_length(g, options, error));
+    g->cache_rows = generator_cache_rows(g);
     prn_budget *former = prn_budget_enter(g->session->budget);
     prony_status status = generator_reserve(g, error);
     prn_budget_enter(former);

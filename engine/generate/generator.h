@@ -8,6 +8,7 @@
 
 #include "engine/bind/names.h"
 #include "engine/session/session.h"
+#include "ops/kernels/attention/attend.h"
 #include "prony_generate.h"
 
 enum { PRN_GENERATOR_DEFAULT_LENGTH = 2048 };
@@ -49,7 +50,8 @@ typedef struct prn_generator_cache {
     int current;           /* rows[current] is valid */
     prony_value value;     /* type and shape with the batch; its extent along `axis` is 1 */
     size_t outer;          /* blocks of rows: sequences times heads, twice that where keys and values are packed */
-    size_t row_bytes;      /* of one block */
+    size_t row_bytes;      /* of one block, with the scale of codes */
+    prn_cache_type stored; /* not PRN_CACHE_FLOAT32: blocks of fewer bits (attend_cache.h), always `spread` */
     char *rows[2];         /* the other one exists while a run has to copy all rows */
     size_t capacity_bytes; /* of each */
 } prn_generator_cache;
@@ -72,6 +74,7 @@ struct prony_generator {
     const char *file;
     prn_bump pool;
     prony_cache_kind kind;
+    prn_cache_type cache_type; /* of caches that steps append to */
     prony_sampling sampling;
     const int64_t *stop_ids;
     size_t stop_count;
@@ -87,6 +90,7 @@ struct prony_generator {
     prn_generator_limits limits;
     const char *convention;
     int64_t batch, max_length;
+    int64_t cache_rows; /* that growing caches have room for */
     int64_t *ids;               /* [batch, max_length] */
     int64_t *lengths;           /* [batch] tokens, without pads */
     bool *ended;                /* [batch] */
@@ -152,6 +156,11 @@ int64_t prn_generator_fixed_length(const prony_generator *generator);
 PRN_MUST_USE prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error);
 /* Computes all columns that wait, in chunks. A failure leaves the cache as it was. */
 PRN_MUST_USE prony_status prn_generator_run_all(prony_generator *generator, prony_error *error);
+/* Fails with PRONY_UNSUPPORTED: the cache cannot be kept in fewer bits; names its input, the node that reads it and the
+ * reason. */
+PRN_MUST_USE prony_status prn_generator_refuse_stored(const prony_generator *generator,
+                                                      const prn_generator_cache *cache, const char *reason,
+                                                      prony_error *error);
 /* Rows of earlier columns move where fewer of them leave less room: the caches hold `columns` columns afterwards. */
 void prn_generator_shorten(prony_generator *generator, int64_t columns);
 

@@ -101,7 +101,7 @@ static void feed_spread(const prony_generator *g, prn_generator_cache *cache, in
 {
     const size_t dense = (size_t)columns * cache->row_bytes, wide = (size_t)g->max_length * cache->row_bytes;
     char *rows = cache->rows[cache->current];
-    if (spread == cache->spread) return;
+    if (spread == cache->spread || cache->stored != PRN_CACHE_FLOAT32) return;
     for (size_t k = 1; k < cache->outer && dense; k++) {
         const size_t block = spread ? cache->outer - k : k; /* none is written before it was read */
         memmove(rows + block * (spread ? wide : dense), rows + block * (spread ? dense : wide), dense);
@@ -156,6 +156,47 @@ static prony_status feed_caches(prony_generator *g, int64_t first, prony_error *
     return PRONY_OK;
 }
 
+static const prn_model_node *feed_reader(const prn_graph *graph, const char *name)
+{
+    for (size_t n = 0; n < graph->node_count; n++)
+        for (size_t i = 0; i < graph->nodes[n].input_count; i++)
+            if (strcmp(graph->nodes[n].inputs[i], name) == 0) return &graph->nodes[n];
+    return NULL;
+}
+
+prony_status prn_generator_refuse_stored(const prony_generator *generator, const prn_generator_cache *cache,
+                                         const char *reason, prony_error *error)
+{
+    const char *name = generator->graph->inputs[cache->input].name;
+    const prn_model_node *node = feed_reader(generator->graph, name);
+    return prn_fail(error, PRONY_UNSUPPORTED, "%s: node '%s' (%s): its cache '%s' cannot be kept in fewer bits: %s",
+                    generator->file, node ? node->name : "", node ? node->op_type : "subgraph", name, reason);
+}
+
+/* Stores the rows that the first prompt made as outputs: its run has no past rows to append to. */
+static prony_status feed_store(prony_generator *g, int64_t first, int64_t columns, prony_error *error)
+{
+    for (size_t k = 0; k < g->cache_count && first == 0; k++) {
+        prn_generator_cache *cache = &g->caches[k];
+        const prony_value *made;
+        if (cache->cross || cache->stored == PRN_CACHE_FLOAT32) continue;
+        char text[2][PRN_SHAPE_TEXT_BYTES];
+        prony_value wanted = cache->value;
+        wanted.shape.dim[cache->axis] = columns;
+        PRN_TRY(prony_session_output(g->session, cache->output, &made, error));
+        if (made->dtype != wanted.dtype || !prn_shape_equal(&made->shape, &wanted.shape))
+            return prn_fail(error, PRONY_SHAPE_MISMATCH, "%s: cache output '%s' is %s; wanted %s", g->file,
+                            g->graph->outputs[cache->output].name, prn_value_text(made, text[0]),
+                            prn_value_text(&wanted, text[1]));
+        const int64_t size = cache->value.shape.dim[3];
+        const size_t bytes = prn_cache_block_bytes(cache->stored, g->cache_rows, size);
+        for (size_t b = 0; b < cache->outer; b++)
+            prn_cache_store(cache->stored, cache->rows[cache->current] + b * bytes, g->cache_rows, size, 0, columns,
+                            (const float *)made->data + b * (size_t)(columns * size));
+    }
+    return PRONY_OK;
+}
+
 /* Makes the plan, which may append to some caches in place, and lays each cache as it wants it. */
 static prony_status feed_lay_caches(prony_generator *g, int64_t first, prony_error *error)
 {
@@ -165,6 +206,11 @@ static prony_status feed_lay_caches(prony_generator *g, int64_t first, prony_err
     for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++) {
         prn_generator_cache *cache = &g->caches[k];
         const bool appended = program && !cache->cross && program->values[program->inputs[cache->input]]->appended;
+        if (cache->stored != PRN_CACHE_FLOAT32 && !cache->cross && !appended)
+            return prn_generator_refuse_stored(g, cache,
+                                               "it is not attention that a new row can be appended to: Concat of keys "
+                                               "(and of values) on axis 2, then MatMul, Softmax, MatMul",
+                                               error);
         if (cache->spread == appended) continue;
         feed_spread(g, cache, first, appended);
         PRN_TRY(feed_present(g, cache, first, appended, error));
@@ -313,12 +359,14 @@ static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t col
     }
     for (size_t k = 0; k < g->cache_count && g->kind == PRONY_CACHE_GROWING; k++)
         if (!g->caches[k].cross && g->caches[k].form == PRN_CACHE_ROWS)
-            dims[count++] =
-                (prn_open_dim){.input = g->caches[k].input, .axis = g->caches[k].axis, .rows = g->max_length};
+            dims[count++] = (prn_open_dim){.input = g->caches[k].input,
+                                           .axis = g->caches[k].axis,
+                                           .rows = g->cache_rows,
+                                           .stored = (int)g->caches[k].stored};
     prony_status status = prn_session_lock(g->session, error);
     if (status == PRONY_OK)
         status = prn_session_unlock(g->session,
-                                    prn_session_grow(g->session, growth, dims, count, g->max_length - more, error));
+                                    prn_session_grow(g->session, growth, dims, count, g->cache_rows - more, error));
     prn_free(dims);
     g->growing[growth] = status == PRONY_OK;
     return status;
@@ -403,6 +451,7 @@ static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *e
     PRN_TRY(prony_session_run(g->session, error));
     g->last_run_ns = prn_now_ns() - start;
     PRN_TRY(feed_check_caches(g, first, count, error));
+    PRN_TRY(feed_store(g, first, count, error));
     PRN_TRY(feed_take_scores(g, count, error));
     PRN_TRY(feed_keep_cross(g, error));
     feed_turn_caches(g, first, count);
@@ -443,6 +492,16 @@ static bool feed_may_cut(const prony_generator *g)
            feed_ends_together(g);
 }
 
+/* Columns of the next run. Caches in fewer bits are read by plans that append to them: these take chunks, or one column. */
+static int64_t feed_columns(const prony_generator *g)
+{
+    const int64_t waiting = g->length - g->computed;
+    if (g->cache_type != PRN_CACHE_FLOAT32 && g->computed > 0)
+        return g->chunk > 0 && waiting >= g->chunk && feed_may_cut(g) ? g->chunk : 1;
+    const int64_t chunk = feed_may_cut(g) ? g->chunk : waiting;
+    return waiting % chunk ? waiting % chunk : chunk;
+}
+
 /* The first run takes what is left beside whole chunks, so that all others have one plan. If a later run fails, the logits
  * of the token before the first one are gone: that token waits once more. */
 prony_status prn_generator_run_all(prony_generator *generator, prony_error *error)
@@ -451,8 +510,7 @@ prony_status prn_generator_run_all(prony_generator *generator, prony_error *erro
     const int64_t before = g->computed;
     int64_t total = 0;
     while (g->computed < g->length) {
-        const int64_t waiting = g->length - g->computed, chunk = feed_may_cut(g) ? g->chunk : waiting;
-        const prony_status status = prn_generator_run(g, waiting % chunk ? waiting % chunk : chunk, error);
+        const prony_status status = prn_generator_run(g, feed_columns(g), error);
         if (status != PRONY_OK) {
             if (g->computed == before) return status;
             prn_generator_shorten(g, before > 0 ? before - 1 : 0);

@@ -67,6 +67,7 @@ typedef struct prn_step {
     prn_device_step device; /* `timed` and `times` are written by stamped runs */
     prn_node_environment site;
     void *state;                /* of the kernel, made by prn_kernel.prepare */
+    uint64_t followed;          /* the program's change of extents for which it was prepared last */
     struct prn_plan **children; /* one per node child */
     bool dynamic;
     bool empty; /* its outputs have no elements, so its kernel is not called */
@@ -146,9 +147,12 @@ typedef struct prn_plan {
     size_t value_count, value_capacity;
     prn_step **steps;
     size_t step_count, step_capacity;
-    uint32_t *outputs;                      /* plan values of the graph outputs, plain */
-    uint64_t moves;                         /* the program's changes of extents that it has followed */
-    prony_cost fixed_cost;                  /* of the layers with a fixed cost; parameters 0 */
+    uint32_t *outputs; /* plan values of the graph outputs, plain */
+    uint64_t moves;    /* the program's changes of extents that it has followed */
+    struct prn_plan_reach
+        *reach;            /* values and steps that such a change reaches (engine/plan/respecialize.c); NULL: none
+                                     was followed yet */
+    prony_cost fixed_cost; /* of the layers with a fixed cost; parameters 0 */
     const struct prn_tune_verdict *verdict; /* of the outermost plan: result of the comparison with the default plan
                                                (engine/plan/tune.h); NULL: not compared */
 

@@ -4,6 +4,7 @@
 #include "base/memory/stack.h"
 #include "base/threads/cancel.h"
 #include "engine/bind/node.h"
+#include "engine/plan/plan_reach.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
 #include "engine/plan/tune.h"
@@ -470,6 +471,7 @@ void prn_plan_release(prn_plan *plan)
     if (!plan->nested.outer) prn_arena_release(plan->memory.arena);
     prn_plan_memory_spaces_release(plan);
     prn_weight_cache_drop(plan->program->model->shared, &plan->refs);
+    prn_plan_reach_release(plan);
     prn_free(plan->values);
     prn_free(plan->steps);
     prn_free(plan->memory.buffers);

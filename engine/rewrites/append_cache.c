@@ -75,12 +75,13 @@ prony_status prn_rewrite_append_cache(prn_rewriter *r, uint32_t n)
         !append_perm_is_plain(node, "v_perm") || !append_read_joined(r, node->inputs[APPEND_K], &k, &pattern) ||
         !append_read_joined(r, node->inputs[APPEND_V], &v, &pattern) || k.past == v.past)
         return PRONY_OK;
-    prn_attr attributes[8] = {{.name = "cache_rows", .type = PRN_ATTR_INT, .i = r->program->cache_rows}};
+    prn_attr attributes[9] = {{.name = "cache_rows", .type = PRN_ATTR_INT, .i = r->program->cache_rows},
+                              {.name = "cache_type", .type = PRN_ATTR_INT, .i = r->program->cache_type}};
     static const char *const kept[] = {"scale", "fill", "kept", "q_perm", "k_perm", "v_perm", "y_perm"};
-    for (size_t a = 0; a < 7; a++) attributes[a + 1] = *prn_attr_find(node->info.attributes, kept[a]);
+    for (size_t a = 0; a < 7; a++) attributes[a + 2] = *prn_attr_find(node->info.attributes, kept[a]);
     const uint32_t inputs[APPEND_INPUTS] = {
         node->inputs[APPEND_Q], k.past, v.past, prn_node_input(node, APPEND_MASK), k.fresh, v.fresh};
-    PRN_TRY(prn_rewrite_become(r, node, "Attention", attributes, 8, inputs, APPEND_INPUTS, &pattern));
+    PRN_TRY(prn_rewrite_become(r, node, "Attention", attributes, 9, inputs, APPEND_INPUTS, &pattern));
     prn_rewrite_replace_uses(r, k.joined, k.fresh);
     prn_rewrite_replace_uses(r, v.joined, v.fresh);
     r->program->values[k.past]->appended = r->program->values[v.past]->appended = true;

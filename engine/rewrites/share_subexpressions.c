@@ -9,6 +9,7 @@
 
 #include "base/hash/keyed_hash.h"
 #include "base/threads/cancel.h"
+#include "engine/bind/congruent_nodes.h"
 
 #include <string.h>
 
@@ -31,7 +32,7 @@ static bool is_pure(const prn_rewriter *r, const prn_node_def *node)
     return true;
 }
 
-/* Hashes what same_attribute compares. */
+/* Hashes what prn_attributes_equal compares. */
 static void add_attribute(prn_keyed_hash *hash, const prn_attr *a)
 {
     prn_keyed_hash_word(hash, (uint64_t)a->type);
@@ -76,38 +77,15 @@ static bool same_list(const void *a, const void *b, size_t count, size_t size)
     return a == b || count == 0 || (a && b && memcmp(a, b, count * size) == 0);
 }
 
-/* Attributes with more than numbers and a string are equal only if they are the same object. */
-static bool same_attribute(const prn_attr *a, const prn_attr *b)
-{
-    if (a->type != b->type || strcmp(a->name, b->name) != 0) return false;
-    switch (a->type) {
-    case PRN_ATTR_INT:
-        return a->i == b->i;
-    case PRN_ATTR_FLOAT:
-        return memcmp(&a->f, &b->f, sizeof a->f) == 0;
-    case PRN_ATTR_STRING:
-        return a->s.size == b->s.size && same_list(a->s.data, b->s.data, a->s.size, 1);
-    case PRN_ATTR_INTS:
-        return a->count == b->count && same_list(a->ints, b->ints, a->count, sizeof *a->ints);
-    case PRN_ATTR_FLOATS:
-        return a->count == b->count && same_list(a->floats, b->floats, a->count, sizeof *a->floats);
-    default:
-        return a == b;
-    }
-}
-
 static bool same_node(const prn_node_def *a, const prn_node_def *b)
 {
     const prn_attr_list *left = a->info.attributes, *right = b->info.attributes;
     if (a->binding.op != b->binding.op || a->info.opset != b->info.opset || a->input_count != b->input_count ||
-        a->output_count != b->output_count || left->count != right->count ||
-        !same_list(a->inputs, b->inputs, a->input_count, sizeof *a->inputs))
+        a->output_count != b->output_count || !same_list(a->inputs, b->inputs, a->input_count, sizeof *a->inputs))
         return false;
     for (uint32_t k = 0; k < a->output_count; k++)
         if ((a->outputs[k] == PRN_NO_VALUE) != (b->outputs[k] == PRN_NO_VALUE)) return false;
-    for (size_t i = 0; i < left->count; i++)
-        if (!same_attribute(&left->items[i], &right->items[i])) return false;
-    return true;
+    return prn_attributes_equal(left, right);
 }
 
 static prony_status share_subexpressions_share(prn_rewriter *r, prn_node_def *first, prn_node_def *second)

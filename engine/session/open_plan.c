@@ -216,6 +216,7 @@ static prony_status bind_open(prony_session *session, prn_cached_plan *open, con
         inputs[dim->input] = true;
         caches[dim->input] = dim->rows > 0;
         if (dim->rows) options.cache_rows = dim->rows;
+        if (dim->rows) options.cache_type = dim->stored;
         if (dim->most > options.largest) options.largest = dim->most;
     }
     const int64_t start = prn_now_ns();
@@ -287,16 +288,27 @@ static prony_status open_plan_again(prony_session *session, prn_cached_plan *ope
     return status;
 }
 
+/* true: the plan's addresses do not depend on extents: no output goes to bytes of the user. */
+static bool addresses_stay(const prony_session *session)
+{
+    const size_t count = session->outputs ? session->model->file->graph.output_count : 0;
+    bool stay = !session->model->stage;
+    for (size_t k = 0; k < count; k++) stay = stay && !session->outputs[k].user_bytes;
+    return stay;
+}
+
 /* Takes the program and its plan to the extents of the inputs. */
 static prony_status take_extents(prony_session *session, prn_cached_plan *open, bool *fits, prony_error *error)
 {
     bool follows = false;
+    const bool pointed = open->pointed && addresses_stay(session);
     session->open_settled = open->pointed = false;
     prony_status status = prn_cached_inputs(session, open, error);
     if (status == PRONY_OK) status = prn_dynamic_dims_set(open->extents, open->inputs, fits, error);
     if (status == PRONY_OK && *fits) status = open_plan_again(session, open, &follows, error);
     *fits &= status == PRONY_OK;
     session->open_settled = *fits;
+    open->pointed = pointed && follows && *fits;
     session->preparations.respecialized += follows && *fits;
     return status;
 }

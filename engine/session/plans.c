@@ -8,13 +8,22 @@
 #include "engine/session/session.h"
 #include "engine/session/shard.h"
 
+/* true: an input of this type and shape was accepted already, for a declaration like this input's. */
+static bool accepted_alike(const prony_session *session, const prn_session_input *input)
+{
+    if (!input->like) return false;
+    const prn_session_input *other = &session->inputs[input->like - 1];
+    return other->set && other->value.kind == input->value.kind && other->value.dtype == input->value.dtype &&
+           input->value.kind == PRONY_TENSOR && prn_shape_equal(&other->value.shape, &input->value.shape);
+}
+
 /* Dims of all bound inputs, so that a symbol cannot mean two extents in one run. */
 static prony_status collect_dims(prony_session *session, prony_error *error)
 {
     const prn_model_file *file = session->model->file;
     prn_dims_clear(&session->dims);
     for (size_t i = 0; i < session->input_count + session->optional_count; i++)
-        if (session->inputs[i].set)
+        if (session->inputs[i].set && !accepted_alike(session, &session->inputs[i]))
             PRN_TRY(
                 prn_port_accept(&file->graph.inputs[i], &session->inputs[i].value, &session->dims, file->name, error));
     return PRONY_OK;

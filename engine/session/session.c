@@ -100,6 +100,36 @@ prony_status prony_session_create(prony_session **out, prony_model *model, const
 }
 
 /* Copies the options and counts threads. Plans are made later, when input shapes are known. */
+static bool session_same_name(const char *a, const char *b)
+{
+    const bool left = a && *a, right = b && *b;
+    return left == right && (!left || strcmp(a, b) == 0);
+}
+
+static bool session_declared_alike(const prony_value_info *a, const prony_value_info *b)
+{
+    bool same = a->kind == b->kind && a->dtype == b->dtype && prn_shape_equal(&a->shape, &b->shape);
+    for (int d = 0; d < a->shape.rank && same; d++) same = session_same_name(a->dim_names[d], b->dim_names[d]);
+    return same;
+}
+
+/* Finds inputs that are declared like an earlier one, such as a decoder's caches. A few are remembered, so that many
+ * inputs cost no square of their number. */
+static void session_note_alike(prony_session *session)
+{
+    enum { MOST_FIRSTS = 16 };
+    const prony_value_info *inputs = session->model->file->graph.inputs;
+    uint32_t firsts[MOST_FIRSTS], count = 0;
+    for (uint32_t i = 0; i < session->input_count + session->optional_count; i++) {
+        uint32_t k = 0;
+        while (k < count && !session_declared_alike(&inputs[firsts[k]], &inputs[i])) k++;
+        if (k < count)
+            session->inputs[i].like = firsts[k] + 1;
+        else if (count < MOST_FIRSTS)
+            firsts[count++] = i;
+    }
+}
+
 prony_status prn_session_create_among(prony_session **out, prony_model *model, const prony_session_options *options,
                                       int index, int sharers, prony_error *error)
 {
@@ -121,6 +151,7 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     session->optional_count = model->file->graph.optional_count;
     session->inputs = prn_calloc(session->input_count + session->optional_count + 1, sizeof *session->inputs);
     bool made = session->budget && session->inputs;
+    if (made) session_note_alike(session);
     prony_status status = made ? copy_options(session, options, error) : prn_no_memory(error);
     if (status == PRONY_OK) status = prn_open_dims_find(session, error);
     if (status == PRONY_OK) status = check_supported(session, error);

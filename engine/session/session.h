@@ -22,6 +22,8 @@ typedef struct prn_session_input {
     size_t capacity;
     const void *user_bytes; /* user-bound bytes; each run copies unaligned ones to `room`. NULL: none */
     bool set;
+    size_t bound_bytes; /* of user_bytes, while plans are pointed at them */
+    uint32_t like;      /* 1 + an earlier input that is declared alike, with the same names of dimensions; 0: none */
 } prn_session_input;
 
 /* User-bound bytes for an output. */
@@ -50,6 +52,7 @@ typedef struct prn_open_dim {
     int64_t most;
     int64_t offset; /* extent less that of the option: a mask is one row longer than the cache before it */
     int64_t rows;   /* rows that the input's bytes have room for in each block; 0: it is no cache */
+    int stored;     /* prn_cache_type of these rows */
 } prn_open_dim;
 
 /* Dimensions that grow, by purpose; each has a plan for all extents. */

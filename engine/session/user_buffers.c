@@ -129,7 +129,7 @@ static bool is_on_an_input(const prony_session *session, const void *data, size_
 {
     for (size_t i = 0; i < session->input_count + session->optional_count; i++) {
         const prn_session_input *input = &session->inputs[i];
-        if (input->user_bytes && overlap(data, bytes, input->user_bytes, prn_value_bytes(&input->value))) return true;
+        if (overlap(data, bytes, input->user_bytes, input->bound_bytes)) return true;
     }
     return false;
 }
@@ -145,7 +145,7 @@ prony_status prn_user_buffer_check(const prony_session *session, prony_error *er
 {
     const size_t count = session->outputs ? session->current->program->output_count : 0;
     for (size_t k = 1; k < count; k++) {
-        for (size_t j = 0; j < k; j++) {
+        for (size_t j = 0; j < k && session->outputs[k].user_bytes; j++) {
             if (!overlap(session->outputs[j].user_bytes, user_buffers_written_bytes(session, j),
                          session->outputs[k].user_bytes, user_buffers_written_bytes(session, k)))
                 continue;
@@ -187,8 +187,7 @@ static bool user_buffers_update_cache(const prony_session *session, const prn_pl
         size_t others = 0;
         for (size_t n = 0; n < session->input_count + session->optional_count; n++) {
             const prn_session_input *input = &session->inputs[n];
-            others +=
-                input->user_bytes && overlap(bytes, made->bytes, input->user_bytes, prn_value_bytes(&input->value));
+            others += overlap(bytes, made->bytes, input->user_bytes, input->bound_bytes);
         }
         return past->input && past->value.data == bytes && past->bytes == made->bytes &&
                past->last_use == made->defined && others == 1;
@@ -200,6 +199,10 @@ void prn_user_buffer_point(prony_session *session, prn_cached_plan *cached)
 {
     const size_t count = session->outputs ? cached->program->output_count : 0;
     prn_plan *plan = cached->plan;
+    for (size_t i = 0; count && i < session->input_count + session->optional_count; i++) {
+        prn_session_input *input = &session->inputs[i];
+        input->bound_bytes = input->user_bytes ? prn_value_bytes(&input->value) : 0;
+    }
     for (size_t k = 0; k < count; k++) plan->values[prn_plan_root(plan, plan->outputs[k], NULL)]->user_bytes = NULL;
     for (size_t k = 0; k < count; k++) {
         const prn_session_output *output = &session->outputs[k];

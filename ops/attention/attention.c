@@ -8,7 +8,8 @@
  * scores instead, or Where(mask, fill, scores) with kept = 0.
  *
  * With cache_rows, K [B, Hk, P, D] and V are a generator's caches, whose blocks have room for so many rows; new_k
- * [B, Hk, N, D] and new_v are written behind their rows, and Q attends to all P + N. H / Hk query heads share a block. */
+ * [B, Hk, N, D] and new_v are written behind their rows, and Q attends to all P + N. H / Hk query heads share a block.
+ * With cache_type the bytes of K and V are blocks of fewer bits (attend_cache.h), whatever their declared type. */
 #include "base/memory/alloc.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/attention/attend.h"
@@ -22,7 +23,7 @@
 enum { Q, K, V, MASK, NEW_K, NEW_V };
 typedef struct attention_params {
     float scale, fill;
-    int64_t kept, cache_rows;
+    int64_t kept, cache_rows, cache_type; /* prn_cache_type */
     prn_ints q_perm, k_perm, v_perm, y_perm;
 } attention_params;
 
@@ -129,6 +130,8 @@ static prony_status view_cache(const prony_context *context, size_t input, view 
     if (params->cache_rows == 0 && !fresh) return PRONY_OK;
     if (!fresh || params->cache_rows <= 0)
         return prony_fail(context, PRONY_INVALID_MODEL, "cache_rows, new_k and new_v go together");
+    if (params->cache_type < PRN_CACHE_FLOAT32 || params->cache_type > PRN_CACHE_INT8)
+        return prony_fail(context, PRONY_INVALID_MODEL, "cache_type must be 0, 1 or 2");
     const int64_t *dim = fresh->shape.dim;
     if (fresh->shape.rank != 4 || context->inputs[input]->shape.rank != 4 || dim[0] != out->dim[0] ||
         dim[1] != out->dim[1] || dim[3] != out->dim[3])
@@ -143,16 +146,23 @@ static prony_status view_cache(const prony_context *context, size_t input, view 
     return PRONY_OK;
 }
 
+static prn_cache_type attention_op_stored(const prony_context *context)
+{
+    return (prn_cache_type)((const attention_params *)context->params)->cache_type;
+}
+
 /* Writes the new rows behind those of the caches. A run that is repeated writes the same bytes. */
 static void attention_op_append(const prony_context *context)
 {
     const int64_t cache_rows = ((const attention_params *)context->params)->cache_rows;
+    const prn_cache_type type = attention_op_stored(context);
     for (size_t i = K; i <= V && cache_rows > 0; i++) {
         const prony_value *past = context->inputs[i], *fresh = context->inputs[i - K + NEW_K];
         const int64_t *dim = fresh->shape.dim, block = dim[2] * dim[3];
+        const size_t bytes = prn_cache_block_bytes(type, cache_rows, dim[3]);
         for (int64_t b = 0; b < dim[0] * dim[1]; b++)
-            memcpy((float *)past->data + (b * cache_rows + past->shape.dim[2]) * dim[3],
-                   (const float *)fresh->data + b * block, (size_t)block * sizeof(float));
+            prn_cache_store(type, (char *)past->data + (size_t)b * bytes, cache_rows, dim[3], past->shape.dim[2],
+                            dim[2], (const float *)fresh->data + b * block);
     }
 }
 
@@ -195,6 +205,18 @@ static prony_status attention_op_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+/* Rows of a cache in fewer bits are read as stored. */
+static void attention_op_count_stored(const prony_context *context, prony_cost *out)
+{
+    const prn_cache_type type = attention_op_stored(context);
+    for (size_t i = K; i <= V && type != PRN_CACHE_FLOAT32; i++) {
+        const prony_shape *past = &context->inputs[i]->shape;
+        const uint64_t rows = (uint64_t)prn_shape_count(past, 0, 3);
+        out->bytes_read -= rows * prn_cache_row_bytes(PRN_CACHE_FLOAT32, past->dim[3]);
+        out->bytes_read += rows * prn_cache_row_bytes(type, past->dim[3]);
+    }
+}
+
 static prony_status attention_op_cost(const prony_context *context, prony_cost *out)
 {
     attention at;
@@ -211,6 +233,7 @@ static prony_status attention_op_cost(const prony_context *context, prony_cost *
     prn_cost_fact(out, "rows", (int64_t)rows);
     PRN_TRY(prn_cost_elementwise(context, out, scores, 5u + at.masked + (at.scale != 1.0f), 2));
     if (scores > 0) out->flops -= 2 * rows;
+    attention_op_count_stored(context, out);
     return PRONY_OK;
 }
 
@@ -254,7 +277,9 @@ static prony_status read_attend(const prony_context *context, prn_attend *out)
                         .v = attend_view(&at.v),
                         .y = at.y.data,
                         .y_stride = {at.y.stride[0], at.y.stride[1], at.y.stride[2]},
-                        .scale = at.scale};
+                        .scale = at.scale,
+                        .stored = attention_op_stored(context),
+                        .cache_rows = ((const attention_params *)context->params)->cache_rows};
     if (at.masked) out->mask = attend_view(&at.mask);
     if (at.chosen) {
         out->choice = at.mask.data;
@@ -312,8 +337,8 @@ static prony_status attention_op_native_run(const prony_context *context)
 static bool tiles_supported(const prony_context *context)
 {
     prn_attend at;
-    return context->precision == PRONY_PRECISION_BF16 && read_attend(context, &at) == PRONY_OK &&
-           prn_attend_tiles_fit(&at);
+    return context->precision == PRONY_PRECISION_BF16 && !attention_op_stored(context) &&
+           read_attend(context, &at) == PRONY_OK && prn_attend_tiles_fit(&at);
 }
 
 static bool tiles_profitable(const prony_context *context)
@@ -372,6 +397,11 @@ static prony_status attention_opencl_prepare(const prony_context *context, prn_p
 #endif
 
 /* ---- reference */
+
+static bool attention_op_reference_supported(const prony_context *context)
+{
+    return attention_op_stored(context) == PRN_CACHE_FLOAT32;
+}
 
 /* Row `row` of a head; a tensor without elements has no address. */
 static float *attention_op_row_of(const view *of, int64_t b, int64_t h, int64_t row)
@@ -437,25 +467,22 @@ static prony_status attention_op_run_reference(const prony_context *context)
 
 /* ---- descriptor */
 
-static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f),
-                                   PRN_FLOAT(attention_params, fill, 0.0f),
-                                   PRN_INT(attention_params, kept, 1),
-                                   PRN_INTS(attention_params, q_perm),
-                                   PRN_INTS(attention_params, k_perm),
-                                   PRN_INTS(attention_params, v_perm),
-                                   PRN_INTS(attention_params, y_perm),
-                                   PRN_INT(attention_params, cache_rows, 0),
-                                   {0}};
+static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN_FLOAT(attention_params, fill, 0.0f),
+                                   PRN_INT(attention_params, kept, 1),       PRN_INTS(attention_params, q_perm),
+                                   PRN_INTS(attention_params, k_perm),       PRN_INTS(attention_params, v_perm),
+                                   PRN_INTS(attention_params, y_perm),       PRN_INT(attention_params, cache_rows, 0),
+                                   PRN_INT(attention_params, cache_type, 0), {0}};
 
 // clang-format off
 static const prn_kernel kernels[] = {
     PRN_OPENCL_ROW("attention_f32_opencl", PRN_TYPE_F32, attention_opencl_supported, attention_opencl_prepare)
     {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .supported = tiles_supported,
-     .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .facts = tiles_facts},
+     .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .state_bytes = sizeof(prn_attend), .facts = tiles_facts},
     {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = attention_op_native_supported,
-     .prepare = attention_op_native_prepare, .run = attention_op_native_run, .release = prn_free},
-    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .prepare = attention_op_prepare_reference,
-     .run = attention_op_run_reference, .release = prn_free},
+     .prepare = attention_op_native_prepare, .run = attention_op_native_run, .release = prn_free,
+     .state_bytes = sizeof(prn_attend)},
+    {.name = "attention_ref", .backend = "reference", .types = PRN_TYPE_F32, .supported = attention_op_reference_supported, .prepare = attention_op_prepare_reference,
+     .run = attention_op_run_reference, .release = prn_free, .state_bytes = sizeof(attention)},
     {0}};
 
 const prn_op prn_ops_attention[] = {

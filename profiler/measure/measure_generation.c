@@ -184,7 +184,7 @@ static uint64_t generation_flops(const prony_session *session)
 /* Figures of the last step's plan and cache. */
 static prony_status generation_figures(const generation_run *r, prony_report *report, prony_error *error)
 {
-    static const char *const kinds[] = {"none", "growing", "shared"};
+    static const char *const kinds[] = {"none", "growing", "shared"}, *const types[] = {"fp32", "fp16", "int8"};
     const prony_generation_options *o = &r->options;
     prony_generation *out = &report->generation;
     prony_generator_info info;
@@ -200,6 +200,11 @@ static prony_status generation_figures(const generation_run *r, prony_report *re
                               .cache_live_bytes = info.cache_live_bytes,
                               .cache_copied_bytes = info.cache_copied_bytes,
                               .bandwidth_share = -1,
+                              .cache_type = info.kind == PRONY_CACHE_GROWING ? types[r->g->cache_type] : NULL,
+                              .cache_error_tokens = -1,
+                              .cache_error_max = -1,
+                              .cache_error_rms = -1,
+                              .cache_error_equal_ids = -1,
                               .computed_tokens = info.kind == PRONY_CACHE_NONE ? (double)info.computed : 1};
     out->convention = prn_bump_strndup(&report->pool, info.convention, strlen(info.convention));
     if (!out->convention) return prn_no_memory(error);

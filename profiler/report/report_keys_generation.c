@@ -48,6 +48,11 @@ const prn_key prn_generation_keys[] = {
     {"bandwidth_share", PRN_AT(G, bandwidth_share), PRN_IF_FROM_0, "weight_bytes_per_token over the median step, over this machine's DRAM bandwidth; absent: `prony machine` has not been run."},
     {"prefill_flops_per_token", PRN_AT(G, prefill_flops), PRN_ALWAYS, "Mean over the prompt."},
     {"decode_flops_per_token", PRN_AT(G, decode_flops), PRN_ALWAYS, "At the last position."},
+    {"cache_type", PRN_AT(G, cache_type), PRN_IF_SET | PRN_EMPTY, "Elements of a growing cache.", "fp32|fp16|int8"},
+    {"cache_error_tokens", PRN_AT(G, cache_error_tokens), PRN_IF_FROM_0, "Tokens whose logits were compared with those of a float32 cache; absent: they were not."},
+    {"cache_error_max", PRN_AT(G, cache_error_max), PRN_IF_FROM_0, "Largest difference of a logit from that with a float32 cache."},
+    {"cache_error_rms", PRN_AT(G, cache_error_rms), PRN_IF_FROM_0, "Root-mean-square difference of the logits."},
+    {"cache_error_equal_ids", PRN_AT(G, cache_error_equal_ids), PRN_IF_FROM_0, "Share of tokens with the same most probable id as with a float32 cache."},
     {"computed_tokens_per_token", PRN_AT(G, computed_tokens), PRN_LEAST_0, "Tokens that a step computes for each new token, at the last position: 1 with a cache."},
     {0}};
 // clang-format on

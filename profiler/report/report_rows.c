@@ -100,6 +100,15 @@ const prony_generation *prony_report_generation(const prony_report *report)
     return report && report->has_generation ? &report->generation : NULL;
 }
 
+void prony_report_set_cache_error(prony_report *report, int64_t tokens, double max, double rms, double equal_ids)
+{
+    if (!report || !report->has_generation) return;
+    report->generation.cache_error_tokens = tokens;
+    report->generation.cache_error_max = max;
+    report->generation.cache_error_rms = rms;
+    report->generation.cache_error_equal_ids = equal_ids;
+}
+
 const char *const *prony_report_unsupported(const prony_report *report, size_t *count)
 {
     if (count) *count = report ? report->unsupported_count : 0;

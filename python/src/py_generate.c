@@ -48,6 +48,14 @@ static int generate_options(prony_generator_options *out, PyObject *dict, int64_
         pyp_get_text(dict, "position_ids", &out->position_ids) != 0 || pyp_get_text(dict, "logits", &out->logits) != 0)
         return -1;
     s->seed = (uint64_t)seed;
+    const char *type = NULL;
+    if (pyp_get_text(dict, "kv_cache", &type) != 0) return -1;
+    if (type && strcmp(type, "fp16") == 0)
+        out->cache_type = PRONY_CACHE_FP16;
+    else if (type && strcmp(type, "int8") == 0)
+        out->cache_type = PRONY_CACHE_INT8;
+    else if (type && strcmp(type, "fp32") != 0)
+        return PyErr_Format(PyExc_ValueError, "kv_cache must be 'fp32', 'fp16' or 'int8', not '%s'", type), -1;
     if (!given || given == Py_None) return 0;
     *stops = py_generate_ids(given, &out->stop_count);
     out->stop_ids = *stops;

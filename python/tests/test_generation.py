@@ -46,6 +46,23 @@ def test_iterates_over_ids(decoders):
         assert generator.logits().shape == (96,) and generator.logits(1) is None
 
 
+def test_smaller_caches(decoders):
+    with prony.Session(decoders["llama"]) as session:
+        ids = list(session.generator([1, 2, 3], new=12))
+        held = []
+        for kind in (None, "fp32", "fp16", "int8"):
+            generator = session.generator([1, 2, 3], new=12, kv_cache=kind)
+            found = list(generator)
+            assert found == ids or kind == "int8"
+            held.append(generator.info["cache_bytes"])
+        assert held[0] == held[1] == 2 * held[2] and 3 * held[3] < held[0]
+        with pytest.raises(ValueError, match="kv_cache must be 'fp32', 'fp16' or 'int8', not 'int4'"):
+            session.generator([1], kv_cache="int4")
+    with prony.Session(decoders["gpt2-no-cache"]) as session:
+        with pytest.raises(prony.Error, match="no cache"):
+            session.generator([1], kv_cache="fp16")
+
+
 def test_batches_rewinding_and_prompts(decoders):
     with prony.Session(decoders["llama"], threads=1) as session:
         both = list(session.generator([[1, 2, 3], [4, 5]], new=6))

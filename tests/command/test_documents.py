@@ -153,6 +153,11 @@ class Documents(DocumentTest):
         document = self.document("generated", DONE, "run", model, "--generate", "new=3", "--prompt-ids", "1,2;3")
         self.assertEqual([len(ids) for ids in document["ids"]], [3, 3])
 
+    def test_perplexity(self):
+        model = decoders.export(self.path("gpt2.onnx"), "gpt2")
+        document = self.document("perplexity", DONE, "eval", model, "--token-ids", "1,2,3,4")
+        self.assertEqual((document["window"], document["results"][0]["tokens"]), (4, 3))
+
     def test_check(self):
         met = self.document("check", DONE, "check", self.lenet, *QUICK, "--threshold", "latency:100s", "parameters:1M")
         self.assertTrue(met["passed"])

@@ -1,8 +1,10 @@
 """run, bench and profile --generate, with the decoders of models/export_decoders.py.
 
     test_generate_command.py PRONY SOURCE_DIR"""
+import array
 import csv
 import json
+import math
 import os
 import unittest
 
@@ -150,6 +152,87 @@ class Generate(CommandTest):
         self.refuse(USAGE, ["--output-dir does not go with --generate"], "run", model, *new, "--prompt-ids", "1", "--output-dir",
                     self.path("out"))
         self.refuse(USAGE, ["new=N", "each from 1 to 2147483647", "got 'new=0'"], "run", model, "--generate", "new=0", "--prompt-ids", "1")
+
+    def test_dimensions_that_the_generator_sets(self):
+        """--dim batch_size=3 was ignored: one sequence came out."""
+        model, new = self.model(), ("--generate", "new=4", "--prompt-ids", "1,2")
+        self.refuse(USAGE, ["--dim batch_size=3 differs from the 1 sequence", "--prompt-ids"], "run", model, *new, "--dim", "batch_size=3")
+        self.refuse(USAGE, ["--dim past_sequence_length=1", "sets this dimension of 'past_key_values.0.key' itself"], "run", model,
+                    *new, "--dim", "past_sequence_length=1")
+        self.refuse(USAGE, ["--dim batch_size=3 differs from the 1 sequence", "-b sets"], "bench", model, "--generate", "prompt=4,new=2",
+                    "-r", "1", "--dim", "batch_size=3")
+        self.assertEqual(self.ids(model, *new, "--dim", "batch_size=1"), self.ids(model, *new))
+
+    def test_kv_cache(self):
+        for kind in ("gpt2", "llama"):
+            model = self.model(kind)
+            prompt = ("--generate", "new=24", "--prompt-ids", "1,2,3,4,5")
+            plain = self.ids(model, *prompt)
+            self.assertEqual(self.ids(model, *prompt, "--kv-cache", "fp32"), plain)
+            self.assertEqual(self.ids(model, *prompt, "--kv-cache", "fp16"), plain)
+            codes = self.ids(model, *prompt, "--kv-cache", "int8", "-x", "1")
+            self.assertEqual(self.ids(model, *prompt, "--kv-cache", "int8", "-x", "3"), codes)
+        self.refuse(USAGE, ["--kv-cache", "int4", "fp32, fp16 or int8"], "run", model, *prompt, "--kv-cache", "int4")
+        for kind, words in (("gpt2-packed", ["'past_0'", "float32[2"]), ("gpt2-no-cache", ["no cache"]),
+                            ("llama-gqa", ["GroupQueryAttention", "past_key_values.0.key", "fewer bits"])):
+            self.refuse(FAILED, words, "run", self.model(kind), *prompt, "--kv-cache", "int8")
+
+    def test_bench_of_kv_caches(self):
+        held = []
+        for cache in ("fp32", "fp16", "int8"):
+            out = self.succeed("bench", self.model(), "--generate", "prompt=16,new=48", "-r", "1", "--kv-cache", cache, "--json",
+                               self.path("b.json"))
+            self.assertTrue(all(len(line) <= 80 for line in out.replace(self.path(""), "").splitlines()), out)
+            report = json.loads(self.read(self.path("b.json")))
+            self.assertEqual(list(Schema("report").problems(report)), [])
+            g = report["generation"]
+            held.append(g["cache_bytes"])
+            self.assertEqual((g["cache_type"], g["cache_bytes_copied_per_token"]), (cache, 0))
+            if cache == "fp32":
+                self.assertNotIn("cache_error_tokens", g)
+                self.assertNotIn("cache error", out)
+                continue
+            self.assertRegex(out, f"cache error      {cache}: logits differ from fp32's by [0-9.e-]+ \\(RMS [0-9.e-]+\\);\n"
+                                  " +[0-9.]+ % of 48 greedy")
+            self.assertEqual(g["cache_error_tokens"], 48)
+            self.assertTrue(0 < g["cache_error_rms"] < g["cache_error_max"] < 0.1, g)
+            self.assertTrue(0.5 < g["cache_error_equal_ids"] <= 1, g)
+        # 2 layers of keys and values, 64 rows of 2 heads of 16: a row of codes has a scale
+        self.assertEqual(held, [2 * 2 * 64 * 2 * bytes for bytes in (16 * 4, 16 * 2, 16 + 4)])
+
+    def test_perplexity(self):
+        ids = [(7 * k * k + k) % 96 for k in range(40)]
+        self.write("ids.npy", ob.npy("<i8", [40], bytes().join(i.to_bytes(8, "little") for i in ids)))
+        out = self.succeed("eval", self.model(), "--token-ids", self.path("ids.npy"), "-p", "fp32,int8-weights", "--kv-cache", "int8",
+                           "--json", self.path("p.json"))
+        self.assertIn("39 tokens in windows of 40", out)
+        document = json.loads(self.read(self.path("p.json")))
+        self.assertEqual(list(Schema("perplexity").problems(document)), [])
+        rows = document["results"]
+        self.assertEqual([(r["precision"], r["kv_cache"]) for r in rows],
+                         [(p, c) for p in ("fp32", "int8-weights") for c in ("fp32", "int8")])
+        self.assertTrue(all(abs(r["change"]) < 0.05 for r in rows), rows)
+        self.assertNotEqual(rows[0]["loss"], rows[1]["loss"])
+        # Each position's logits by the model without a cache, in one run.
+        self.write("row.npy", ob.npy("<i8", [1, 40], bytes().join(i.to_bytes(8, "little") for i in ids)))
+        self.succeed("run", self.model("gpt2-no-cache"), "-q", "-i", "input_ids=" + self.path("row.npy"), "-i", "attention_mask=ones",
+                     "--output-dir", self.path("out"))
+        with open(self.path("out/output_0.npy"), "rb") as file:
+            data = file.read()
+        logits = array.array("f", data[-40 * 96 * 4:])
+        loss = 0.0
+        for k in range(39):
+            row = logits[96 * k:96 * (k + 1)]
+            loss += math.log(sum(math.exp(x) for x in row)) - row[ids[k + 1]]
+        self.assertAlmostEqual(rows[0]["loss"], loss / 39, places=4)
+        # Windows begin anew: 4 windows of 10 predict 9 tokens each.
+        document = json.loads(self.succeed("eval", self.model(), "--token-ids", self.path("ids.npy"), "--max-length", "10", "--json", "-"))
+        self.assertEqual((document["window"], document["results"][0]["tokens"]), (10, 36))
+        self.refuse(USAGE, ["takes the place of DATA"], "eval", self.model(), "data.npz", "--token-ids", "1,2")
+        self.refuse(USAGE, ["eval needs MODEL DATA"], "eval", self.model())
+        self.refuse(USAGE, ["two ids"], "eval", self.model(), "--token-ids", "1")
+        self.refuse(FAILED, ["id 96"], "eval", self.model(), "--token-ids", "1,2,96")
+        self.refuse(FAILED, ["not a decoder"], "eval", self.digits, "--token-ids", "1,2")
 
     def test_bench(self):
         model = self.model()

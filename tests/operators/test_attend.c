@@ -341,12 +341,116 @@ static void test_what_does_not_fit(void **state)
     assert_false(prn_attend_space(&at, &floats));
 }
 
+/* ---- keys and values in fewer bits ---- */
+
+/* Blocks with room for more rows, and the numbers that they stand for, in `back`. */
+static char *stored_of(prn_cache_type type, const float *from, int64_t items, int64_t keys, int64_t room, int64_t size,
+                       float *back)
+{
+    const size_t bytes = prn_cache_block_bytes(type, room, size);
+    char *blocks = prn_alloc_aligned(64, (size_t)items * bytes);
+    assert_non_null(blocks);
+    memset(blocks, 0xff, (size_t)items * bytes); /* rows that are not there read as NaN */
+    for (int64_t i = 0; i < items; i++) {
+        char *block = blocks + (size_t)i * bytes;
+        const float *rows = from + i * keys * size;
+        prn_cache_store(type, block, room, size, 0, keys / 2, rows);
+        prn_cache_store(type, block, room, size, keys / 2, keys - keys / 2, rows + keys / 2 * size);
+        prn_cache_load(type, block, room, size, 0, keys, back + i * keys * size);
+        for (int64_t t = 0; t < keys; t++) {
+            float most = 0;
+            for (int64_t d = 0; d < size; d++) most = fmaxf(most, fabsf(rows[t * size + d]));
+            const float allowed = type == PRN_CACHE_INT8 ? most / 127.0f * 0.50001f : most * 0x1p-11f;
+            for (int64_t d = 0; d < size; d++)
+                assert_true(fabsf(rows[t * size + d] - back[(i * keys + t) * size + d]) <= allowed);
+        }
+    }
+    return blocks;
+}
+
+/* Rows of caches are those of attention on the numbers that they stand for, for any number of threads. */
+static void test_stored(void **state)
+{
+    (void)state;
+    static const int64_t shapes[][6] = {{1, 2, 1, 1, 1, 4},      {2, 4, 2, 1, 37, 32},  {1, 8, 2, 1, 300, 64},
+                                        {1, 4, 4, 5, 129, 40},   {2, 6, 3, 70, 90, 64}, {1, 2, 1, 3, 2000, 7},
+                                        {1, 1, 1, 300, 33, 128}, {1, 9, 3, 1, 513, 80}};
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        for (prn_cache_type type = PRN_CACHE_FLOAT16; type <= PRN_CACHE_INT8; type++) {
+            SCENARIO(2 * k + type);
+            const int64_t b = shapes[k][0], h = shapes[k][1], hk = shapes[k][2], rows = shapes[k][3],
+                          keys = shapes[k][4], depth = shapes[k][5], width = k % 2 ? depth : depth + 3, room = keys + 9;
+            const int64_t y_count = b * h * rows * width;
+            float *q = random_floats(b * h * rows * depth), *key = random_floats(b * hk * keys * depth),
+                  *v = random_floats(b * hk * keys * width), *y = random_floats(y_count),
+                  *again = random_floats(y_count);
+            char *key_blocks = stored_of(type, key, b * hk, keys, room, depth, key),
+                 *v_blocks = stored_of(type, v, b * hk, keys, room, width, v);
+            prn_attend at = {.batch = b,
+                             .heads = h,
+                             .key_heads = hk,
+                             .rows = rows,
+                             .keys = keys,
+                             .depth = depth,
+                             .width = width,
+                             .q = view_of(q, h, rows, depth, k % 3 == 1),
+                             .k = {(const float *)(const void *)key_blocks, {0}},
+                             .v = {(const float *)(const void *)v_blocks, {0}},
+                             .y = y,
+                             .y_stride = {h * rows * width, rows * width, width},
+                             .scale = 0.25f,
+                             .stored = type,
+                             .cache_rows = room};
+            int64_t floats;
+            assert_true(prn_attend_fits(&at));
+            assert_true(prn_attend_space(&at, &floats));
+            assert_int_equal(floats, 0);
+            prn_attend_run(1, &at, NULL);
+            prn_attend exact = at;
+            exact.k = view_of(key, hk, keys, depth, false);
+            exact.v = view_of(v, hk, keys, width, false);
+            check(&exact, 0x1p-18);
+            at.y = again;
+            for (int threads = 2; threads <= 4; threads++) {
+                memset(again, 0xa5, (size_t)y_count * sizeof *again);
+                prn_attend_run(threads, &at, NULL);
+                assert_memory_equal(y, again, (size_t)y_count * sizeof *y);
+            }
+            prn_free_aligned(q);
+            prn_free_aligned(key);
+            prn_free_aligned(v);
+            prn_free_aligned(y);
+            prn_free_aligned(again);
+            prn_free_aligned(key_blocks);
+            prn_free_aligned(v_blocks);
+        }
+    }
+}
+
+/* Values that neither form has: too large ones, tiny rows, and rows with no number. */
+static void test_stored_limits(void **state)
+{
+    (void)state;
+    const float rows[4][3] = {{1e6f, -1e6f, 2.0f}, {0.0f, 0.0f, 0.0f}, {1e-45f, 0.0f, -1e-45f}, {NAN, 1.0f, 2.0f}};
+    float back[4][3];
+    char block[128];
+    prn_cache_store(PRN_CACHE_FLOAT16, block, 4, 3, 0, 4, rows[0]);
+    prn_cache_load(PRN_CACHE_FLOAT16, block, 4, 3, 0, 4, back[0]);
+    assert_true(back[0][0] == 65504.0f && back[0][1] == -65504.0f && back[0][2] == 2.0f);
+    assert_true(back[1][0] == 0.0f && back[2][0] == 0.0f && isnan(back[3][0]) && back[3][1] == 1.0f);
+    prn_cache_store(PRN_CACHE_INT8, block, 4, 3, 0, 4, rows[0]);
+    prn_cache_load(PRN_CACHE_INT8, block, 4, 3, 0, 4, back[0]);
+    assert_true(fabsf(back[0][0] - 1e6f) < 1.0f && fabsf(back[0][1] + 1e6f) < 1.0f && back[0][2] == 0.0f);
+    assert_true(back[1][0] == 0.0f && back[2][0] == 0.0f && isnan(back[3][0]) && isnan(back[3][2]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_shape),       cmocka_unit_test(test_large),
         cmocka_unit_test(test_large_values),      cmocka_unit_test(test_tiles_go_without),
-        cmocka_unit_test(test_what_does_not_fit),
+        cmocka_unit_test(test_what_does_not_fit), cmocka_unit_test(test_stored),
+        cmocka_unit_test(test_stored_limits),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
 }

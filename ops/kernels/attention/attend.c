@@ -9,6 +9,8 @@
 
 /* Scores of a block of rows: what fits beside K and V in the second-level cache, and on a thread's stack. */
 enum { SCORE_FLOATS = PRN_ATTEND_MOST_KEYS, MOST_ROWS = 512 };
+/* Rows of K or V that are stored in fewer bits, as float32, and sums of a block of rows: in the first-level cache. */
+enum { PART_FLOATS = 8192, SUM_FLOATS = 4096 };
 
 typedef struct attend_job {
     const prn_attend *at;
@@ -21,7 +23,7 @@ typedef struct attend_job {
 /* With no more rows than one tile has, each panel of K and V is read once. */
 static bool packs(const prn_attend *at)
 {
-    return at->rows > prn_gemm_isa()->tile_rows;
+    return at->rows > prn_gemm_isa()->tile_rows && at->stored == PRN_CACHE_FLOAT32;
 }
 
 static attend_job attend_make_job(const prn_attend *at)
@@ -30,7 +32,8 @@ static attend_job attend_make_job(const prn_attend *at)
     const int64_t lanes = prn_gemm_isa()->panel_columns / 2;
     job.score_row = packs(at) ? prn_ceil_div(at->keys, lanes) * lanes : at->keys;
     if (job.score_row > SCORE_FLOATS) job.score_row = at->keys;
-    const int64_t fitting = prn_least(SCORE_FLOATS / job.score_row, MOST_ROWS);
+    int64_t fitting = prn_least(SCORE_FLOATS / job.score_row, MOST_ROWS);
+    if (at->stored != PRN_CACHE_FLOAT32) fitting = prn_least(fitting, SUM_FLOATS / at->width);
     job.blocks = prn_ceil_div(at->rows, fitting);
     job.block_rows = job.blocks > 0 ? prn_ceil_div(at->rows, job.blocks) : 0;
     job.k_floats = prn_gemm_packed_count(at->depth, at->keys);
@@ -168,6 +171,93 @@ void prn_attend_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t 
     attend_rows(at, &products, &sums, batch, head, first, rows, at->keys);
 }
 
+/* ---- keys and values in fewer bits ---- */
+
+static const char *stored_block(const prn_attend *at, const prn_attend_view *view, int64_t size, int64_t item)
+{
+    return (const char *)view->data + (size_t)item * prn_cache_block_bytes(at->stored, at->cache_rows, size);
+}
+
+/* Products of rows with all keys, some keys after the other. */
+static void stored_products(const prn_attend *at, const prn_gemm *left, int64_t key_item)
+{
+    _Alignas(64) float part[PART_FLOATS];
+    const char *block = stored_block(at, &at->k, at->depth, key_item);
+    const int64_t step = PART_FLOATS / at->depth;
+    for (int64_t t = 0; t < at->keys; t += step) {
+        prn_gemm some = *left;
+        some.n = prn_least(step, at->keys - t);
+        some.b = part;
+        some.rs_b = 1;
+        some.cs_b = at->depth;
+        some.c = left->c + t;
+        prn_cache_load(at->stored, block, at->cache_rows, at->depth, t, some.n, part);
+        if (some.m == 1 && some.cs_a == 1)
+            prn_gemm_isa()->dots(&some, 0, some.n);
+        else
+            prn_gemm_isa()->block(&some, 0, some.m, 0, some.n);
+    }
+}
+
+/* Sums of values by the weights in sums->a: those of some values after those of others, in one order. */
+static void stored_sums(const prn_attend *at, const prn_gemm *sums, int64_t key_item)
+{
+    _Alignas(64) float part[PART_FLOATS], more[SUM_FLOATS];
+    const char *block = stored_block(at, &at->v, at->width, key_item);
+    const int64_t step = PART_FLOATS / at->width;
+    for (int64_t t = 0; t < at->keys; t += step) {
+        prn_gemm some = *sums;
+        some.k = prn_least(step, at->keys - t);
+        some.a = sums->a + t;
+        some.b = part;
+        some.rs_b = at->width;
+        some.cs_b = 1;
+        if (t > 0) {
+            some.c = more;
+            some.rs_c = at->width;
+        }
+        prn_cache_load(at->stored, block, at->cache_rows, at->width, t, some.k, part);
+        prn_gemm_isa()->block(&some, 0, some.m, 0, at->width);
+        for (int64_t r = 0; r < some.m && t > 0; r++)
+            prn_vec()->vv[PRN_BINARY_ADD](sums->c + r * sums->rs_c, sums->c + r * sums->rs_c, more + r * at->width,
+                                          at->width);
+    }
+}
+
+/* As attend_rows. */
+static void stored_rows(const prn_attend *at, int64_t batch, int64_t head, int64_t first, int64_t rows, float *scores,
+                        int64_t score_row)
+{
+    const int64_t key_item = batch * at->key_heads + head / (at->heads / at->key_heads);
+    const prn_gemm products = {.m = rows,
+                               .k = at->depth,
+                               .a = at->q.data + attend_first_of(&at->q, batch, head) + first * at->q.stride[2],
+                               .rs_a = at->q.stride[2],
+                               .cs_a = at->q.stride[3],
+                               .c = scores,
+                               .rs_c = score_row};
+    float factors[MOST_ROWS];
+    stored_products(at, &products, key_item);
+    weigh(at, scores, score_row, batch, head, first, rows, factors);
+    prn_gemm sums = {.m = rows,
+                     .n = at->width,
+                     .a = scores,
+                     .rs_a = score_row,
+                     .cs_a = 1,
+                     .c = at->y + batch * at->y_stride[0] + head * at->y_stride[1] + first * at->y_stride[2],
+                     .rs_c = at->y_stride[2]};
+    stored_sums(at, &sums, key_item);
+    for (int64_t r = 0; r < rows && !at->weigh; r++) {
+        if (prn_vec()->scale_finite(sums.c + r * sums.rs_c, factors[r], at->width) || isnan(factors[r])) continue;
+        prn_gemm one = sums; /* as sum_again */
+        prn_vec()->vs[PRN_BINARY_MUL](scores + r * score_row, scores + r * score_row, factors[r], at->keys);
+        one.m = 1;
+        one.a = scores + r * score_row;
+        one.c += r * sums.rs_c;
+        stored_sums(at, &one, key_item);
+    }
+}
+
 static void attend_block(void *argument, int64_t task)
 {
     _Alignas(64) float scores[SCORE_FLOATS];
@@ -178,6 +268,10 @@ static void attend_block(void *argument, int64_t task)
     const int64_t rows = at->rows - first < job->block_rows ? at->rows - first : job->block_rows;
     const int64_t key_head = head / (at->heads / at->key_heads), key_item = batch * at->key_heads + key_head;
     if (rows <= 0) return;
+    if (at->stored != PRN_CACHE_FLOAT32) {
+        stored_rows(at, batch, head, first, rows, scores, job->score_row);
+        return;
+    }
     prn_gemm products = keys_of(at, batch, key_head), sums = attend_values_of(at, batch, key_head);
     products.packed = job->packed_k ? job->packed_k + key_item * job->k_floats : NULL;
     products.c = scores;
@@ -188,7 +282,8 @@ static void attend_block(void *argument, int64_t task)
 
 bool prn_attend_fits(const prn_attend *at)
 {
-    return at->keys > 0 && at->keys <= PRN_ATTEND_MOST_KEYS && at->depth > 0 && at->width > 0;
+    const bool parts = at->stored == PRN_CACHE_FLOAT32 || (at->depth <= PART_FLOATS && at->width <= SUM_FLOATS);
+    return at->keys > 0 && at->keys <= PRN_ATTEND_MOST_KEYS && at->depth > 0 && at->width > 0 && parts;
 }
 
 bool prn_attend_space(const prn_attend *at, int64_t *floats)

@@ -2,12 +2,13 @@
  *
  *   Y = weights V,  weights = softmax(scale Q K^T + mask)        Q [B, H, S, D], K [B, Hk, T, D], V [B, Hk, T, E]
  *
- * of float32 with any strides; H / Hk heads of Q share one of K and V. Rows are taken in blocks whose scores stay in
+ * of float32 with any strides, or with K and V in fewer bits, which are read in parts of a few rows; H / Hk heads of Q share one of K and V. Rows are taken in blocks whose scores stay in
  * the second-level cache and never leave the stack; where there are many rows, K and V are packed first. Results do not
  * depend on the number of threads: blocks depend on shapes alone. The caller owns everything. */
 #ifndef PRN_OPS_KERNELS_ATTENTION_ATTEND_H
 #define PRN_OPS_KERNELS_ATTENTION_ATTEND_H
 
+#include "ops/kernels/attention/attend_cache.h"
 #include "ops/kernels/gemm/gemm_kernel.h"
 
 /* Of most keys a row of scores has room for. */
@@ -31,6 +32,10 @@ typedef struct prn_attend {
     float *y;
     int64_t y_stride[3]; /* of batch, head and row; columns are contiguous */
     float scale;
+    /* Not PRN_CACHE_FLOAT32: k.data and v.data are a cache's blocks, one for each batch and key head, with room for
+     * cache_rows rows; strides do not count. Only prn_attend_run takes such. */
+    prn_cache_type stored;
+    int64_t cache_rows;
     /* If given, makes weights of a row's products by itself, in place, instead of scale, mask and softmax. */
     void (*weigh)(const void *argument, int64_t batch, int64_t head, int64_t row, float *scores);
     const void *argument;

@@ -313,7 +313,12 @@ static void add_generation(prony_report *r)
                                        .bandwidth_share = 0.5,
                                        .prefill_flops = 1000,
                                        .decode_flops = 1100,
-                                       .computed_tokens = 1};
+                                       .computed_tokens = 1,
+                                       .cache_type = "int8",
+                                       .cache_error_tokens = 3,
+                                       .cache_error_max = 0.5,
+                                       .cache_error_rms = 0.25,
+                                       .cache_error_equal_ids = 0.5};
 }
 
 static void test_schema_and_documentation(void **state)

@@ -3,6 +3,7 @@
 #include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "base/shape.h"
+#include "engine/bind/dynamic_dims_parts.h"
 #include "engine/session/session.h"
 #include "tests/support/model_builder.h"
 
@@ -216,6 +217,60 @@ static const void *cut(model_builder *m, size_t *size)
     mb_node(m, "Slice", "e zero end", "first", "");
     mb_node(m, "Tanh", "first", "y", "");
     mb_output(m, "y", PRONY_FLOAT32, "few,8");
+    return mb_finish(m, size);
+}
+
+/* Layers that are alike but for one: each halves its rows, keeps at most eight of the rest from behind, and repeats a row
+ * as often as there are rows squared; no extent but the first is an affine function of the input's. */
+static const void *layers(model_builder *m, size_t *size)
+{
+    enum { LAYERS = 4 };
+    numbers(m, "zero", "1", (int64_t[]){0});
+    numbers(m, "scalar_zero", "", (int64_t[]){0});
+    numbers(m, "one", "1", (int64_t[]){1});
+    numbers(m, "two", "1", (int64_t[]){2});
+    numbers(m, "behind", "1", (int64_t[]){-8});
+    numbers(m, "far", "1", (int64_t[]){INT64_MAX});
+    for (int l = 0; l < LAYERS; l++) {
+        static const char *const nodes[][4] = {
+            {"Shape", "x%d", "shape%d", ""},
+            {"Slice", "shape%d zero one", "rows%d", ""},
+            {"Div", "rows%d two", "half%d", ""},
+            {"Slice", "x%d half%d far zero", "rest%d", ""},
+            {"Slice", "rest%d behind far zero", "last%d", ""},
+            {"Softmax", "last%d", "shares%d", "axis=0"},
+            {"Mul", "rows%d rows%d", "square%d", ""},
+            {"Concat", "square%d one", "tall%d", "axis=0"},
+            {"ReduceSum", "shares%d", "sum%d", "keepdims=1"},
+            {"Expand", "sum%d tall%d", "many%d", ""},
+            {"Concat", "last%d many%d", "y%d", "axis=0"},
+        };
+        char text[2][64];
+        snprintf(text[0], sizeof text[0], "x%d", l);
+        mb_input(m, text[0], PRONY_FLOAT32, "rows,1");
+        for (size_t n = 0; n < sizeof nodes / sizeof *nodes; n++) {
+            char inputs[64], outputs[64];
+            snprintf(inputs, sizeof inputs, nodes[n][1], l, l);
+            snprintf(outputs, sizeof outputs, nodes[n][2], l);
+            mb_node(m, nodes[n][0], inputs, outputs, l == 2 && *nodes[n][3] == 'a' && n == 5 ? "axis=1" : nodes[n][3]);
+        }
+        snprintf(text[1], sizeof text[1], "y%d", l);
+        mb_output(m, text[1], PRONY_FLOAT32, "some,1");
+    }
+    return mb_finish(m, size);
+}
+
+/* Two inputs with rows of their own, and the same nodes behind them. */
+static const void *twins(model_builder *m, size_t *size)
+{
+    weights(m, "w", "8,8", 64, 6);
+    for (int l = 0; l < 2; l++) {
+        mb_input(m, l ? "b" : "a", PRONY_FLOAT32, l ? "right,8" : "left,8");
+        mb_node(m, "MatMul", l ? "b w" : "a w", l ? "bw" : "aw", "");
+        mb_node(m, "Softmax", l ? "bw" : "aw", l ? "bs" : "as", "axis=0");
+        mb_node(m, "Transpose", l ? "bs" : "as", l ? "bt" : "at", "perm=[1,0]");
+        mb_output(m, l ? "bt" : "at", PRONY_FLOAT32, l ? "8,right" : "8,left");
+    }
     return mb_finish(m, size);
 }
 
@@ -551,12 +606,93 @@ static void test_faults(void **state)
     mb_free(m);
 }
 
+/* Extents that are not an affine function of the input's, nodes that stop moving and move again, and sizes in any order. */
+static void test_layers_alike(void **state)
+{
+    (void)state;
+    static const int64_t extents[] = {30, 31, 32, 33, 34, 20, 21, 22, 5,  6,  23, 24,
+                                      16, 15, 14, 40, 40, 41, 1,  42, 17, 18, 0};
+    for (int bare = 0; bare < 2; bare++) {
+        SCENARIO(bare);
+        const prony_preparations made = run_all(layers, "rows", 48, extents, bare);
+        assert_true(made.respecialized >= 10);
+    }
+}
+
+/* Nodes of layers that are alike are inferred once; the costs of all are those of a session of its own. */
+static void test_layers_linked(void **state)
+{
+    (void)state;
+    model_builder *m = mb_begin(13);
+    prony_model *model = load(m, layers);
+    prony_session *session = open_session(model, "rows", 48, true);
+    for (int64_t extent = 30; extent < 36; extent++) (void)operators_at(session, model, extent);
+    const prn_dynamic_dims *x = session->open.extents;
+    size_t followers = 0;
+    for (size_t n = 0; n < x->count; n++) followers += x->nodes[n].follows;
+    assert_int_equal(x->count, 44);
+    assert_int_equal(followers, 32); /* all nodes of three layers, but for the Softmax of layer 2 */
+    assert_true(x->active_count <= x->count - followers);
+    for (int64_t extent = 36; extent > 20; extent -= 3) {
+        prony_session *fresh = open_session(model, NULL, 0, true);
+        (void)operators_at(session, model, extent);
+        (void)operators_at(fresh, model, extent);
+        const prn_program *a = session->current->program, *b = fresh->current->program;
+        assert_int_equal(a->layer_count, b->layer_count);
+        for (size_t l = 0; l < a->layer_count; l++) {
+            if (a->layers[l].folded || b->layers[l].folded) continue;
+            assert_int_equal(a->layers[l].cost.flops, b->layers[l].cost.flops);
+            assert_int_equal(a->layers[l].cost.bytes_read, b->layers[l].cost.bytes_read);
+            assert_int_equal(a->layers[l].cost.bytes_written, b->layers[l].cost.bytes_written);
+        }
+        prony_session_release(fresh);
+    }
+    prony_session_release(session);
+    prony_model_release(model);
+    mb_free(m);
+}
+
+/* Inputs that are declared apart may have the same size in one run and not in the next. */
+static void test_twins(void **state)
+{
+    (void)state;
+    static const int64_t extents[][2] = {{9, 9}, {9, 10}, {10, 10}, {11, 10}, {11, 12}, {30, 3}, {3, 30}, {12, 12}};
+    model_builder *m = mb_begin(13);
+    prony_model *model = load(m, twins);
+    prony_error error = {0};
+    const prony_dim most[] = {{"left", 40}, {"right", 40}};
+    prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
+    options.max_dims = most;
+    options.max_dim_count = 2;
+    prony_session *session = NULL, *fresh = open_session(model, NULL, 0, false);
+    assert_int_equal(prony_session_create(&session, model, &options, &error), PRONY_OK);
+    for (size_t k = 0; k < sizeof extents / sizeof *extents; k++) {
+        SCENARIO(k);
+        float data[2][40 * 8];
+        uint32_t seed = (uint32_t)k;
+        for (int l = 0; l < 2; l++) {
+            for (int i = 0; i < 40 * 8; i++) data[l][i] = number(&seed);
+            const prony_value value = {.dtype = PRONY_FLOAT32, .shape = {2, {extents[k][l], 8}}, .data = data[l]};
+            assert_int_equal(prony_session_set_input(session, l ? "b" : "a", &value, &error), PRONY_OK);
+            assert_int_equal(prony_session_set_input(fresh, l ? "b" : "a", &value, &error), PRONY_OK);
+        }
+        assert_int_equal(prony_session_run(session, &error), PRONY_OK);
+        assert_int_equal(prony_session_run(fresh, &error), PRONY_OK);
+        check_same(session, fresh, model, (int64_t)k);
+    }
+    prony_session_release(session);
+    prony_session_release(fresh);
+    prony_model_release(model);
+    mb_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cache_grows),   cmocka_unit_test(test_positions), cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_rewritten),     cmocka_unit_test(test_branches),  cmocka_unit_test(test_multiples),
-        cmocka_unit_test(test_equal_no_more), cmocka_unit_test(test_others),    cmocka_unit_test(test_memory_stays),
-        cmocka_unit_test(test_too_large),     cmocka_unit_test(test_options),   cmocka_unit_test(test_faults)};
+        cmocka_unit_test(test_layers_alike),  cmocka_unit_test(test_layers_linked), cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_cache_grows),   cmocka_unit_test(test_positions),     cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_rewritten),     cmocka_unit_test(test_branches),      cmocka_unit_test(test_multiples),
+        cmocka_unit_test(test_equal_no_more), cmocka_unit_test(test_others),        cmocka_unit_test(test_memory_stays),
+        cmocka_unit_test(test_too_large),     cmocka_unit_test(test_options),       cmocka_unit_test(test_faults)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
