@@ -175,7 +175,7 @@ class Page(command_case.CommandTest):
                     self.provide(name)
             with self.subTest(page=page, command=line):
                 code, out, err = run(*words, environment=environment)
-                if code == FAILED and re.search("built without", err):
+                if code == FAILED and re.search("built without|this build has no OpenCL|OpenCL finds no driver|libOpenCL.so.1 cannot be loaded", err):
                     continue
                 self.assertIn(code, (DONE, VERDICT), "%s: %s%s" % (line, out, err))
 
