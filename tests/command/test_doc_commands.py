@@ -25,6 +25,7 @@ INLINE = re.compile(r"`(?:build/)?prony ([a-z]+)( [^`]*)?`")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 # A command that needs more than the build and the fixtures, with the reason.
 LEFT_OUT = {"LD_PRELOAD": "needs a processor with CPUID faulting"}
+MISSING = "built without|this build has no OpenCL|OpenCL finds no driver|libOpenCL.so.1 cannot be loaded"
 SHORT = {"-r": "20", "-t": "0.1", "--processes": "3", "--budget": "3s", "--latency-bound": "500ms"}
 MEASURES = {"profile", "bench", "compare", "check", "recommend", "metrics"}
 
@@ -175,7 +176,7 @@ class Page(command_case.CommandTest):
                     self.provide(name)
             with self.subTest(page=page, command=line):
                 code, out, err = run(*words, environment=environment)
-                if code == FAILED and re.search("built without|this build has no OpenCL|OpenCL finds no driver|libOpenCL.so.1 cannot be loaded", err):
+                if code == FAILED and re.search(MISSING, err):
                     continue
                 self.assertIn(code, (DONE, VERDICT), "%s: %s%s" % (line, out, err))
 
