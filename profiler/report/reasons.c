@@ -319,7 +319,8 @@ static prony_status find_best(prony_report *r, prony_error *error)
 prony_status prn_report_fill_reasons(prony_report *report, prony_error *error)
 {
     for (size_t o = 0; o < report->operator_count; o++)
-        if (report->operators[o].measured && report->operators[o].time.mean_ns > 0)
+        if (report->operators[o].measured && report->operators[o].time.mean_ns > 0 &&
+            !prn_operator_on_device(&report->operators[o])) /* threads and tiles are the processor's */
             PRN_TRY(reasons_find(report, &report->operators[o], error));
     return find_best(report, error);
 }

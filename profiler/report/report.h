@@ -312,6 +312,8 @@ double prn_operator_bytes(const prony_operator_row *row);
 int64_t prn_operator_fact(const prony_operator_row *row, const char *key);
 /* true: its matmul multiplies 8-bit values, whatever its layers count. */
 bool prn_operator_multiplies_bytes(const prony_operator_row *row);
+/* true: a device ran it, so roofs and threads of the processor say nothing of it. */
+bool prn_operator_on_device(const prony_operator_row *row);
 /* The operator's time by the longer of compute and memory roof, ns; 0: not known. *compute_bound (may be NULL): the
  * compute roof is longer. */
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound);

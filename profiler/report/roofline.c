@@ -74,6 +74,11 @@ bool prn_operator_multiplies_bytes(const prony_operator_row *row)
     return prn_operator_fact(row, "byte_products") || (row->cost.macs > 0 && row->cost.int_ops > row->cost.flops);
 }
 
+bool prn_operator_on_device(const prony_operator_row *row)
+{
+    return row->backend && strcmp(row->backend, "opencl") == 0;
+}
+
 /* A kernel that computes a float32 product by several bfloat16 ones is compared with the bfloat16 peak. */
 static double peak_of(const prony_report *report, const prony_operator_row *row)
 {
@@ -94,8 +99,8 @@ double prn_report_highest_peak(const prony_report *report)
 
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound)
 {
-    if (prn_operator_multiplies_bytes(row)) return 0;                  /* their peak is not measured */
-    if (row->backend && strcmp(row->backend, "opencl") == 0) return 0; /* the roofs are the processor's */
+    if (prn_operator_multiplies_bytes(row)) return 0; /* their peak is not measured */
+    if (prn_operator_on_device(row)) return 0;        /* the roofs are the processor's */
     double flops = peak_of(report, row);
     double bytes = prn_operator_bytes(row);
     double bandwidth = bandwidth_for(report, bytes);
