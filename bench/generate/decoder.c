@@ -84,6 +84,29 @@ static int decoder_axis_of(const prony_value_info *input, const char *symbol)
     return -1;
 }
 
+static int decoder_refuse_batch(const options *o, const prony_dim *dim, int64_t batch)
+{
+    return usage(o, "--dim %s=%lld differs from the %lld sequence%s to generate: %s", dim->name, (long long)dim->value,
+                 (long long)batch, batch == 1 ? "" : "s",
+                 strcmp(o->command, "run") == 0 ? "--prompt-ids gives them, ';' begins the next one"
+                                                : "-b sets their number");
+}
+
+/* The same before there is a generator, which would refuse the caches of such a batch: rows of integers are ids, masks and
+ * positions. */
+static int decoder_check_batch(const options *o, const prony_model *model, int64_t batch)
+{
+    for (size_t k = 0; k < o->model.dim_count; k++)
+        for (size_t i = 0; i < prony_model_input_count(model); i++) {
+            const prony_value_info *input = prony_model_input(model, i);
+            const bool integers = input->dtype == PRONY_INT64 || input->dtype == PRONY_INT32;
+            if (integers && input->shape.rank == 2 && decoder_axis_of(input, o->model.dims[k].name) == 0 &&
+                o->model.dims[k].value != batch)
+                return decoder_refuse_batch(o, &o->model.dims[k], batch);
+        }
+    return EXIT_DONE;
+}
+
 /* Refuses --dim of dimensions that the generator sets to another number: the batch, and lengths, which grow. */
 static int decoder_check_dims(const options *o, const prony_model *model, int64_t batch, const decoder *d)
 {
@@ -96,11 +119,7 @@ static int decoder_check_dims(const options *o, const prony_model *model, int64_
             if (axis < 0 || !prony_generator_input(d->generator, i, &feed) || !feed.role) continue;
             const bool is_batch = axis == (strcmp(feed.role, "cache") == 0 && input->shape.rank == 5 ? 1 : 0);
             if (is_batch && dim->value == batch) continue;
-            if (is_batch)
-                return usage(o, "--dim %s=%lld differs from the %lld sequence%s to generate: %s", dim->name,
-                             (long long)dim->value, (long long)batch, batch == 1 ? "" : "s",
-                             strcmp(o->command, "run") == 0 ? "--prompt-ids gives them, ';' begins the next one"
-                                                            : "-b sets their number");
+            if (is_batch) return decoder_refuse_batch(o, dim, batch);
             return usage(o, "--dim %s=%lld: --generate sets this dimension of '%s' itself", dim->name,
                          (long long)dim->value, input->name);
         }
@@ -199,6 +218,7 @@ int decoder_open(const options *o, prony_model *model, int64_t batch, int64_t le
     if (code == EXIT_DONE) code = decoder_take_caches(o, &g);
     if (code == EXIT_DONE && from->stop_ids) code = ids_parse(o, "stop-ids", from->stop_ids, &stops, &g.stop_count);
     g.stop_ids = stops;
+    if (code == EXIT_DONE) code = decoder_check_batch(o, model, batch);
     if (code == EXIT_DONE) code = make_bare_session(o, model, &out->session, profile);
     if (code == EXIT_DONE && prony_generator_create(&out->generator, out->session, &g, &error) != PRONY_OK)
         code = report_error(o, &error);

@@ -140,8 +140,9 @@ bool store_number(const history_store *s, const char *sql, int64_t *out)
 static int check_kind(const history_store *s, int64_t *version)
 {
     int64_t application, tables;
-    if (!store_number(s, "PRAGMA application_id", &application) || !store_number(s, "PRAGMA user_version", version) ||
-        !store_number(s, "SELECT count(*) FROM sqlite_master", &tables))
+    /* Tables first: another writer that makes the history now commits them together with its id. */
+    if (!store_number(s, "SELECT count(*) FROM sqlite_master", &tables) ||
+        !store_number(s, "PRAGMA application_id", &application) || !store_number(s, "PRAGMA user_version", version))
         return store_fail(s, "read");
     if (application != APPLICATION_ID && (application || tables))
         return fail(s->o, "'%s': not a history: the SQLite database belongs to another program", s->file);

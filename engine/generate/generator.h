@@ -90,7 +90,7 @@ struct prony_generator {
     prn_generator_limits limits;
     const char *convention;
     int64_t batch, max_length;
-    int64_t cache_rows; /* that growing caches have room for */
+    int64_t cache_rows;         /* that growing caches have room for */
     int64_t *ids;               /* [batch, max_length] */
     int64_t *lengths;           /* [batch] tokens, without pads */
     bool *ended;                /* [batch] */
