@@ -140,6 +140,13 @@ static void say_why(const prony_report *r, char *out)
     char model[80];
     model_rate_text(r, model, sizeof model);
     prn_number_fixed(a, rate, 1);
+    if (r->has_device && r->device.operator_count) {
+        snprintf(out, SENTENCE_BYTES,
+                 "Kernels execute %s GFLOP/s%s; %" PRIu64 " of %" PRIu64 " operators run on %.40s.", a, model,
+                 r->device.operators_on_device, r->device.operators_on_device + r->device.operators_on_host,
+                 r->device.info.id);
+        return;
+    }
     if (!r->has_roof || peak <= 0) {
         snprintf(out, SENTENCE_BYTES,
                  "Kernels execute %s GFLOP/s%s. Run 'prony machine' once to compare this with the machine's peak.", a,

@@ -213,6 +213,23 @@ function cards() {
         '; ' +
         plural(report.cpu.involuntary_switches, 'involuntary switch', 'involuntary switches'),
     );
+  const device = report.device;
+  if (device && known(device.busy_share))
+    card(
+      'Device use',
+      percent(device.busy_share),
+      device.info.name +
+        ': ' +
+        plural(device.operators_on_device, 'operator') +
+        ' there, ' +
+        device.operators_on_host +
+        ' on the host; copies ' +
+        percent(device.copy_share) +
+        ', ' +
+        bytes(device.to_device_bytes + device.from_device_bytes) +
+        ' a run; memory ' +
+        bytes(device.values_bytes + device.constants_bytes),
+    );
   if (report.coverage && known(report.coverage.time_share))
     card('Inside operators', percent(report.coverage.time_share), "of the runs' wall time");
   const cost = report.overhead && report.overhead.paired;
