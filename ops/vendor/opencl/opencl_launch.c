@@ -178,7 +178,7 @@ void prn_opencl_table(opencl_builder *b, const void *data, size_t bytes)
     size_t offset = 0;
     const cl_mem memory = prn_opencl_find(device, table->address, &offset);
     const cl_ulong at = offset;
-    prn_opencl_argument(b, &memory, sizeof memory);
+    prn_opencl_argument(b, &memory, sizeof(cl_mem));
     prn_opencl_argument(b, &at, sizeof at);
 }
 
@@ -286,7 +286,7 @@ static prony_status bind_operands(const prony_context *context, prn_device *devi
         size_t offset = 0;
         cl_mem memory = prn_opencl_find(device, value->data, &offset);
         const cl_ulong at = offset + o->shift;
-        cl_int code = PRN_CL(clSetKernelArg, l->kernel, o->argument, sizeof memory, &memory);
+        cl_int code = PRN_CL(clSetKernelArg, l->kernel, o->argument, sizeof(cl_mem), &memory);
         if (code == CL_SUCCESS) code = PRN_CL(clSetKernelArg, l->kernel, o->argument + 1, sizeof at, &at);
         PRN_TRY(prn_opencl_status(code, device->info.id, "setting an argument", context->error));
         o->bound = value->data;

@@ -25,7 +25,7 @@ static prony_status set_buffer(const trial *t, cl_uint argument, const void *add
     size_t offset = 0;
     cl_mem memory = prn_opencl_find(t->device, address, &offset);
     const cl_ulong at = offset;
-    cl_int code = PRN_CL(clSetKernelArg, t->kernel, argument, sizeof memory, &memory);
+    cl_int code = PRN_CL(clSetKernelArg, t->kernel, argument, sizeof(cl_mem), &memory);
     if (code == CL_SUCCESS) code = PRN_CL(clSetKernelArg, t->kernel, argument + 1, sizeof at, &at);
     return prn_opencl_status(code, t->device->info.id, "setting an argument", error);
 }
