@@ -168,7 +168,7 @@ prony_status prn_dim_classes_link(prn_dynamic_dims *x, prn_program *p, prony_err
     int64_t *room = prn_calloc(words + 1, sizeof *room);
     prn_value_signature *signatures = prn_calloc(p->value_count + 1, sizeof *signatures);
     const prn_node_def **nodes = prn_calloc(x->count + 1, sizeof *nodes);
-    uint32_t *leader = prn_calloc(2 * x->count + 1, sizeof *leader), *last = leader + x->count;
+    uint32_t *leader = prn_calloc(2 * x->count + 1, sizeof *leader), *last = leader ? leader + x->count : NULL;
     prony_status status = PRONY_OK;
     if (!room || !signatures || !nodes || !leader) status = prn_no_memory(error);
     if (status == PRONY_OK) {

@@ -173,10 +173,10 @@ static void test_fixed_ids(void **state)
     flat.ids_dims = "rows";
     same_ids(&flat, &bare, NULL);
     generation g;
-    int64_t id, ids[20] = {0};
+    int64_t id, ids[21] = {0};
     const size_t many = 21;
     generation_begin(&g, &fixed, NULL);
-    assert_int_equal(prony_generator_prompt(g.generator, decoder_words, &many, &g.error), PRONY_OUT_OF_RANGE);
+    assert_int_equal(prony_generator_prompt(g.generator, ids, &many, &g.error), PRONY_OUT_OF_RANGE);
     assert_non_null(strstr(g.error.message, "exceeds max_length 20"));
     const size_t all = 20;
     generation_prompt(&g, ids, &all);
