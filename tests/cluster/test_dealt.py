@@ -73,7 +73,7 @@ class Dealt(DataTest):
 
     def test_what_the_ranks_cannot_do_is_said_once(self):
         self.refuse(["too few for 4 parts"], (4, [], ["eval", self.digits, self.data, "-b", "180"], None))
-        self.refuse(["MODEL DATA is missing"], (2, [], ["eval", self.digits], None), code=USAGE)
+        self.refuse(["eval needs MODEL and DATA"], (2, [], ["eval", self.digits], None), code=USAGE)
         self.refuse(["goes without --accuracy"], (2, [], ["eval", self.digits, self.data, "--accuracy"], None), code=USAGE)
 
     def test_ranks_with_other_data_are_named(self):
