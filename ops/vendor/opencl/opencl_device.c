@@ -503,13 +503,13 @@ struct prn_device {
 prony_status prony_device_at(prony_device_info *out, size_t index, prony_error *error)
 {
     (void)out, (void)index;
-    return prn_fail(error, PRONY_UNSUPPORTED, "no device: this build has no OpenCL (Debian: opencl-headers)");
+    return prn_fail(error, PRONY_UNSUPPORTED, "no device: this build has no OpenCL (Debian: opencl-c-headers)");
 }
 
 prony_status prn_device_open(prn_device **out, const char *name, const char *file, prony_error *error)
 {
     *out = NULL;
-    return prn_fail(error, PRONY_UNSUPPORTED, "%s: device '%.60s': this build has no OpenCL (Debian: opencl-headers)",
+    return prn_fail(error, PRONY_UNSUPPORTED, "%s: device '%.60s': this build has no OpenCL (Debian: opencl-c-headers)",
                     file, name);
 }
 
