@@ -106,13 +106,18 @@ static void take_model_outputs(pipeline *p)
     }
 }
 
+/* true: the tensor has arrived, to its last byte. */
+static bool has_arrived(const incoming *in)
+{
+    return in->begun && in->request == MPI_REQUEST_NULL;
+}
+
 bool pipeline_outstanding(const pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
     if (p->sending_count || p->outputs_in.begun) return true;
     for (size_t i = 0; i < row->input_count; i++)
-        if (!is_local(p, &row->inputs[i]) && (!p->inputs[i].begun || p->inputs[i].request != MPI_REQUEST_NULL))
-            return true;
+        if (!is_local(p, &row->inputs[i]) && !has_arrived(&p->inputs[i])) return true;
     return false;
 }
 
@@ -143,7 +148,7 @@ bool pipeline_advance(pipeline *p)
             (void)MPI_Test(&in->request, &done, MPI_STATUS_IGNORE);
             in->ended_ns = prony_now_ns();
         }
-        all = all && in->begun && in->request == MPI_REQUEST_NULL;
+        all = all && has_arrived(in);
     }
     return all;
 }
@@ -171,12 +176,14 @@ static prony_status pipeline_lost(prony_error *error, const char *text)
     return PRONY_CANCELLED;
 }
 
-/* A rank that this one waits for. */
+/* The rank that this one waits for: the sender of a tensor that has not arrived, or the receiver of the oldest message. Rank 0,
+ * which sends to all, waits for the first rank that neither ended nor told of a failure. */
 static int missing_rank(const pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
     for (size_t i = 0; !p->bound && i < row->input_count; i++)
-        if (!is_local(p, &row->inputs[i]) && !p->inputs[i].begun) return pipeline_source_of(&row->inputs[i]);
+        if (!is_local(p, &row->inputs[i]) && !has_arrived(&p->inputs[i])) return pipeline_source_of(&row->inputs[i]);
+    if (p->rank != 0 && p->sending_count) return p->sending[0].to;
     int behind = p->rank;
     for (int r = p->ranks - 1; p->rank == 0 && r > 0; r--)
         if (!p->has_ended[r] && (behind == p->rank || !p->reported[r])) behind = r;
@@ -193,8 +200,8 @@ static prony_status pipeline_wait_until(pipeline *p, bool (*done)(pipeline *p), 
         if (cluster_now() > end) {
             char text[200];
             const int silent = missing_rank(p);
-            snprintf(text, sizeof text, "waited %.0f s for %s of rank %d, which did not answer (--timeout): ended",
-                     limit, what, silent);
+            snprintf(text, sizeof text, "waited %.0f s for %s rank %d, which did not answer (--timeout): ended", limit,
+                     what, silent);
             pipeline_give_up(p, silent, text);
             return pipeline_lost(error, text);
         }
@@ -324,7 +331,7 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
     if (p->rank == 0) status = send_inputs(p, error);
     const int64_t waits_ns = prony_now_ns(), run = p->counts ? p->run : 0;
     const int32_t at = (int32_t)p->at;
-    if (status == PRONY_OK) status = pipeline_wait_until(p, pipeline_advance, "tensors", error);
+    if (status == PRONY_OK) status = pipeline_wait_until(p, pipeline_advance, "tensors of", error);
     pipeline_note(p, (pipeline_span){SPAN_WAIT, p->rank, 0, at, waits_ns, prony_now_ns()}, run, 0);
     for (size_t i = 0; status == PRONY_OK && i < row->input_count; i++) {
         const prony_shard_tensor *t = &row->inputs[i];
@@ -425,7 +432,7 @@ static prony_status end_run(pipeline *p, prony_error *error)
     const int64_t waits_ns = prony_now_ns();
     p->at = 0;
     if (p->rank != 0) return PRONY_OK;
-    prony_status status = pipeline_wait_until(p, all_ended, "the end of the run", error);
+    prony_status status = pipeline_wait_until(p, all_ended, "the end of the run on", error);
     if (*p->failure && status == PRONY_OK) status = pipeline_lost(error, p->failure);
     pipeline_note(p, (pipeline_span){SPAN_WAIT, 0, 0, (int32_t)p->micro_batches - 1, waits_ns, prony_now_ns()},
                   p->counts ? p->run : 0, 0);
@@ -445,7 +452,7 @@ prony_status pipeline_after(void *user, prony_session *session, prony_error *err
     pipeline_note(p, (pipeline_span){SPAN_COMPUTE, p->rank, 0, (int32_t)p->at, p->computing_since_ns, now},
                   p->counts ? p->run : 0, 0);
     p->bound = false;
-    prony_status status = pipeline_wait_until(p, few_left, "messages to be taken", error);
+    prony_status status = pipeline_wait_until(p, few_left, "messages to be taken by", error);
     if (status == PRONY_OK) status = send_outputs(p, session, error);
     if (status == PRONY_OK && ++p->at == p->micro_batches) status = end_run(p, error);
     return status;
@@ -453,7 +460,7 @@ prony_status pipeline_after(void *user, prony_session *session, prony_error *err
 
 prony_status pipeline_drain(pipeline *p, prony_error *error)
 {
-    return pipeline_wait_until(p, none_left, "messages to be taken", error);
+    return pipeline_wait_until(p, none_left, "messages to be taken by", error);
 }
 
 void pipeline_end(pipeline *p)

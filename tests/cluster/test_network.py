@@ -55,14 +55,14 @@ class OverANetwork(test_cluster.ClusterTest):
             least = NETWORK.delay_us * 1e-6 + link["bytes"] * 8 / (NETWORK.mbit * 1e6)
             with self.subTest(link=link):
                 self.assertGreater(link["time_ns"] * NS, 0.99 * least)
-                self.assertLess(link["time_ns"] * NS, 10 * least + 0.02)
+                self.assertLess(link["time_ns"] * NS, 5 * least + 0.005)
         line = report["pipeline"]
         self.assertGreater(line["link_latency_ns"] * NS, NETWORK.delay_us * 1e-6)
         self.assertLess(line["link_bytes_per_second"], 1.05 * NETWORK.mbit * 1e6 / 8)
         self.assertGreater(line["link_bytes_per_second"], 0.2 * NETWORK.mbit * 1e6 / 8)
 
     def test_messages_move_while_ranks_compute(self):
-        """Messages of 512 KiB, beyond what MPI sends at once, to a stage that computes for longer: some arrive inside of a
+        """Messages of 512 KiB, beyond what MPI sends at once, to a stage that computes for longer: most arrive inside of a
         computation of the rank that gets them."""
         test_cluster.deep(self.path("deep.onnx"), 24, WIDTH)
         report = self.report(2, "-b", "2048", "--micro-batch", "256", "-r", "5", "--shard-cut", "r5", model="deep.onnx")
@@ -70,7 +70,7 @@ class OverANetwork(test_cluster.ClusterTest):
         arrived = [e for e in report["pipeline_events"] if e["kind"] == "receive" and e["rank"] == 1]
         self.assertEqual((len(passes), len(arrived)), (8, 8))
         inside = [e for e in arrived if any(p["start_ns"] < e["end_ns"] < p["end_ns"] for p in passes)]
-        self.assertGreaterEqual(len(inside), 2)  # 0 without the thread
+        self.assertGreaterEqual(len(inside), 4)
         # The tensors at the cut leave rank 0 in turn: no run is shorter, and none is predicted to be.
         least = 8 * 256 * WIDTH * 4 * 8 / (NETWORK.mbit * 1e6)
         self.assertGreater(report["pipeline"]["measured_step_ns"] * NS, 0.99 * least)
@@ -85,12 +85,10 @@ class OverANetwork(test_cluster.ClusterTest):
     def test_a_cut_off_host_is_named(self):
         """A host whose network is gone is as silent as one that hangs. Open MPI's launcher waits for its daemon there; the ranks end."""
         device = "%s1" % NETWORK.prefix
-        if os.getloadavg()[0] > len(os.sched_getaffinity(0)) + 1:
-            self.skipTest("other work keeps runs from beginning in time: the load is %.1f" % os.getloadavg()[0])
         before = self.received(device)
         run = self.launch(3, "bench", self.path("chain.onnx"), "--shard", 3, "-b", "64", "-r", "1000000", "-q", "--timeout", "4")
         # Measuring the links moves about 30 MB; the rest is of runs. No program can end MPI_Init, in which a rank may wait before.
-        self.until(lambda: self.received(device) > before + 60e6)
+        self.until(lambda: self.received(device) > before + 60e6, 300)
         subprocess.run(["ip", "-n", NETWORK.name(1), "link", "set", device, "down"], check=True)
         try:
             self.until(lambda: not any(self.rank(run, rank) for rank in range(3)))
