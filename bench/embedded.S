@@ -1,5 +1,5 @@
 /* The embedded default model and its held-back test data; bench/embedded.h declares the symbols. */
-#include "base/embed.inc"
+#include "cmake/embed.inc"
 
         embed prn_digits_model, "digits.onnx"
         embed prn_digits_images, "digits_images.npy"

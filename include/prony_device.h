@@ -11,7 +11,6 @@ extern "C" {
 
 /* A device. Texts live as long as the process. */
 typedef struct prony_device_info {
-    size_t struct_size;
     const char *id;   /* "opencl:0": the session option that chooses it */
     const char *kind; /* "gpu", "cpu", "accelerator" */
     const char *name, *vendor, *platform, *driver, *version;
@@ -22,13 +21,12 @@ typedef struct prony_device_info {
     bool fp16, fp64;             /* it computes in these types */
     uint32_t subgroup_size;      /* preferred multiple of a work group's size; 0: unknown */
 } prony_device_info;
-#define PRONY_DEVICE_INFO_INIT PRONY_INIT(prony_device_info)
 
-/* Device number `index`, from 0. PRONY_OUT_OF_RANGE: there are not so many. PRONY_UNSUPPORTED: there are none, and the message says why (no
- * OpenCL in this build, no library, no driver). */
-PRONY_API prony_status prony_device_at(prony_device_info *out, size_t index, prony_error *error);
+/* Device number `index`, from 0; *out lives as long as the process. PRONY_OUT_OF_RANGE: there are not so many.
+ * PRONY_UNSUPPORTED: no device was found; the message says why (no OpenCL in this build, no library, no driver). */
+PRONY_API prony_status prony_device_at(const prony_device_info **out, size_t index, prony_error *error);
 
-/* What a device reaches, each the best of five trials. */
+/* Measured rates of a device, each the best of five trials. */
 typedef struct prony_device_peaks {
     size_t struct_size;
     double flops_per_second;                                         /* fp32, multiply-adds in registers */
@@ -38,8 +36,9 @@ typedef struct prony_device_peaks {
 } prony_device_peaks;
 #define PRONY_DEVICE_PEAKS_INIT PRONY_INIT(prony_device_peaks)
 
-/* Measures the device of this name (prony_session_options.device); takes about a second. PRONY_INVALID_ARGUMENT: no such
- * device. PRONY_UNSUPPORTED: there is none at all. */
+/* Measures the device of this name (prony_session_options.device); takes about a second. `out` arrives as
+ * PRONY_DEVICE_PEAKS_INIT. PRONY_INVALID_ARGUMENT: the name is unknown, or `out` has no size. PRONY_UNSUPPORTED: no device was
+ * found. */
 PRONY_API prony_status prony_device_measure(prony_device_peaks *out, const char *device, prony_error *error);
 
 /* ---- the device in a report ---- */

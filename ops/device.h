@@ -45,7 +45,7 @@ typedef struct prn_device_use {
 } prn_device_use;
 prn_device_use prn_device_usage(prn_device *device);
 
-/* What a prepared kernel of the device launches, for reports: names and sizes of launch `index`. false: there are not so
+/* A launch of a prepared kernel of the device, for reports: name and sizes of number `index`. false: there are not so
  * many. `state` is the step's, of a kernel whose `place` is a device's. */
 typedef struct prn_device_launch {
     const char *kernel;

@@ -1,4 +1,4 @@
-/* What ends a sharded run early: a rank that cannot go on, one that is silent, a signal, and rank 0's word. */
+/* Early ends of a sharded run: a rank that cannot go on, one that is silent, a signal, and rank 0's word. */
 #include "bench/cluster/pipeline.h"
 
 #include "bench/process/interrupt.h"

@@ -4,7 +4,7 @@
 #include "prony_device.h"
 
 typedef struct device_row {
-    prony_device_info info;
+    const prony_device_info *info;
     prony_device_peaks peaks;
     bool measured;
     char reason[PRONY_ERROR_MESSAGE_BYTES]; /* why it is not */
@@ -12,7 +12,7 @@ typedef struct device_row {
 
 static void print_device(const device_row *d)
 {
-    const prony_device_info *i = &d->info;
+    const prony_device_info *i = d->info;
     fputs(i->id, stdout);
     putchar(' ');
     put_text(stdout, i->name);
@@ -41,7 +41,7 @@ static void write_text(FILE *to, const char *key, const char *text)
 
 static void write_device(FILE *to, const device_row *d)
 {
-    const prony_device_info *i = &d->info;
+    const prony_device_info *i = d->info;
     fputs("{\"id\": ", to);
     json_text(to, i->id);
     write_text(to, "kind", i->kind);
@@ -68,7 +68,7 @@ static void write_device(FILE *to, const device_row *d)
 int command_devices(const options *o)
 {
     prony_error error = {0};
-    device_row d = {.info = PRONY_DEVICE_INFO_INIT};
+    device_row d = {.peaks = PRONY_DEVICE_PEAKS_INIT};
     json_file json;
     if (prony_device_at(&d.info, 0, &error) == PRONY_UNSUPPORTED) return report_error(o, &error);
     const int opened = json_open(&json, o);
@@ -79,7 +79,7 @@ int command_devices(const options *o)
     }
     for (size_t i = 0; prony_device_at(&d.info, i, NULL) == PRONY_OK; i++) {
         interrupt_at_once(true);
-        d.measured = prony_device_measure(&d.peaks, d.info.id, &error) == PRONY_OK;
+        d.measured = prony_device_measure(&d.peaks, d.info->id, &error) == PRONY_OK;
         interrupt_at_once(false);
         snprintf(d.reason, sizeof d.reason, "%s", error.message);
         if (!o->terminal.quiet && !stdout_taken(o)) print_device(&d);

@@ -1,5 +1,5 @@
 /* The files behind bench/serve/serve_assets.h. */
-#include "base/embed.inc"
+#include "cmake/embed.inc"
 
         begin serve_page_body
         .incbin "live.html"

@@ -158,7 +158,7 @@ struct prn_program {
     uint64_t moves;     /* changes of extents so far (prn_dynamic_dims_set) */
     uint64_t reaches;   /* changes of the set of values and layers that are `reached` */
     bool reached_only;  /* the last change moved exactly these; false: it may have moved any, and `reached` is old */
-    int64_t cache_rows; /* rows that a generator's caches have room for; 0: there are none */
+    int64_t cache_rows; /* rows that a generator's caches have room for; 0: no generator */
     int cache_type;     /* prn_cache_type of their bytes */
     const bool *fixed;  /* while it is bound: the options' array */
     size_t fixed_count;

@@ -51,7 +51,7 @@ typedef struct prn_open_dim {
     size_t option; /* in options->max_dims: dimensions of one name have one extent */
     int64_t most;
     int64_t offset; /* extent less that of the option: a mask is one row longer than the cache before it */
-    int64_t rows;   /* rows that the input's bytes have room for in each block; 0: it is no cache */
+    int64_t rows;   /* rows that the input's bytes have room for in each block; 0: not a cache */
     int stored;     /* prn_cache_type of these rows */
 } prn_open_dim;
 

@@ -1,5 +1,5 @@
 /* The files behind profiler/exporters/html_assets.h. */
-#include "base/embed.inc"
+#include "cmake/embed.inc"
 
         embed prn_html_page, "page.html"
         embed prn_html_style, "page.css"

@@ -119,7 +119,7 @@ typedef struct prn_study_replica_fit {
     prn_law_fit fit;
 } prn_study_replica_fit;
 
-/* What one replica of a configuration moves, and the number of replicas that fill the memory bandwidth. */
+/* Bytes that one replica of a configuration moves, and the number of replicas that fill the memory bandwidth. */
 typedef struct prn_study_replica_bandwidth {
     size_t configuration;    /* the single one */
     double bytes_per_second; /* of one replica */

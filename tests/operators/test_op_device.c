@@ -2,9 +2,10 @@
  * with other shapes and attributes. Operators without a kernel of the device run on the host in both. Skipped where no device
  * is found.
  *
- *     test_op_device                          what `make check` runs
+ *     test_op_device                          what `make check-all` runs
  *     test_op_device --seed 7 --count 20      variations 7 to 26 of every row
  *     … --only WORD                           of the operators whose name contains WORD */
+#include "tests/support/device_here.h"
 #include "tests/support/seed_options.h"
 #include "tests/support/op_case_model.h"
 #include "tests/support/op_vary.h"
@@ -135,21 +136,12 @@ static bool is_random(const char *op)
     return strstr(op, "Random") || strstr(op, "Bernoulli") || strstr(op, "Multinomial") || strstr(op, "Dropout");
 }
 
-static bool device_is_here(void)
-{
-    prony_device_info info = PRONY_DEVICE_INFO_INIT;
-    prony_error error = {0};
-    if (prony_device_at(&info, 0, &error) == PRONY_OK) return true;
-    print_message("skipped: %s\n", error.message);
-    return false;
-}
-
 static void test_rows(void **state)
 {
     uint64_t ran = 0, failed = 0;
     char message[1024];
     (void)state;
-    if (!device_is_here()) skip();
+    if (!device_here()) skip();
     for (size_t i = 0; i < cases.count; i++) {
         const op_case *c = &cases.items[i];
         op_case_node node;
@@ -174,7 +166,7 @@ static void test_varied_rows(void **state)
     static op_varied varied;
     const double start = seed_options_now();
     (void)state;
-    if (!device_is_here()) skip();
+    if (!device_here()) skip();
     for (uint64_t seed = options.first; seed_options_include(&options, seed, start); seed++) {
         for (size_t i = 0; i < cases.count; i++) {
             op_case_node node;

@@ -24,12 +24,30 @@ static pthread_once_t list_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static char list_reason[TEXT];
 
+/* The text's length is the driver's: a GPU's extensions take a few thousand bytes. NULL: it has none, or memory is missing. */
+static char *device_text_of(cl_device_id id, cl_device_info what)
+{
+    size_t size = 0;
+    if (prn_opencl.clGetDeviceInfo(id, what, 0, NULL, &size) != CL_SUCCESS || size == 0) return NULL;
+    char *text = prn_calloc(size + 1, 1);
+    if (!text || prn_opencl.clGetDeviceInfo(id, what, size, text, NULL) == CL_SUCCESS) return text;
+    prn_free(text);
+    return NULL;
+}
+
+/* Kept as long as the process. */
 static const char *device_text(cl_device_id id, cl_device_info what)
 {
-    char text[TEXT] = "";
-    if (prn_opencl.clGetDeviceInfo(id, what, sizeof text - 1, text, NULL) != CL_SUCCESS) return "";
-    const char *kept = prn_strdup(text);
-    return kept ? kept : "";
+    const char *text = device_text_of(id, what);
+    return text ? text : "";
+}
+
+static bool has_extension(cl_device_id id, const char *name)
+{
+    char *all = device_text_of(id, CL_DEVICE_EXTENSIONS);
+    const bool has = all && strstr(all, name);
+    prn_free(all);
+    return has;
 }
 
 static uint64_t device_number(cl_device_id id, cl_device_info what, size_t size)
@@ -43,11 +61,10 @@ static void describe_device(prn_device *d, const char *platform, size_t number)
     char id[32];
     cl_device_id of = d->id;
     snprintf(id, sizeof id, "opencl:%zu", number);
-    const char *kept = prn_strdup(id), *extensions = device_text(of, CL_DEVICE_EXTENSIONS);
+    const char *kept = prn_strdup(id);
     const uint64_t type = device_number(of, CL_DEVICE_TYPE, sizeof(cl_device_type));
     d->info =
-        (prony_device_info){.struct_size = sizeof d->info,
-                            .id = kept ? kept : "",
+        (prony_device_info){.id = kept ? kept : "",
                             .kind = type & CL_DEVICE_TYPE_GPU   ? "gpu"
                                     : type & CL_DEVICE_TYPE_CPU ? "cpu"
                                                                 : "accelerator",
@@ -62,7 +79,7 @@ static void describe_device(prn_device *d, const char *platform, size_t number)
                             .largest_buffer_bytes = device_number(of, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong)),
                             .local_memory_bytes = device_number(of, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong)),
                             .largest_work_group = device_number(of, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)),
-                            .fp16 = strstr(extensions, "cl_khr_fp16") != NULL,
+                            .fp16 = has_extension(of, "cl_khr_fp16"),
                             .fp64 = device_number(of, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof(cl_device_fp_config)) != 0};
     pthread_mutex_init(&d->lock, NULL);
 }
@@ -99,14 +116,15 @@ static void list_devices(void)
     if (why) snprintf(list_reason, sizeof list_reason, "%s", why);
 }
 
-prony_status prony_device_at(prony_device_info *out, size_t index, prony_error *error)
+prony_status prony_device_at(const prony_device_info **out, size_t index, prony_error *error)
 {
+    if (!out) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_device_at: out is NULL");
     pthread_once(&list_once, list_devices);
     if (device_count == 0) return prn_fail(error, PRONY_UNSUPPORTED, "no device: %s", list_reason);
     if (index >= device_count)
         return prn_fail(error, PRONY_OUT_OF_RANGE, "device %zu: there %s %zu", index, device_count == 1 ? "is" : "are",
                         device_count);
-    *out = devices[index].info;
+    *out = &devices[index].info;
     return PRONY_OK;
 }
 
@@ -500,7 +518,7 @@ struct prn_device {
     prony_device_info info;
 };
 
-prony_status prony_device_at(prony_device_info *out, size_t index, prony_error *error)
+prony_status prony_device_at(const prony_device_info **out, size_t index, prony_error *error)
 {
     (void)out, (void)index;
     return prn_fail(error, PRONY_UNSUPPORTED, "no device: this build has no OpenCL (Debian: opencl-c-headers)");

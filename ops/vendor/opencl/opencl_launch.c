@@ -237,6 +237,14 @@ bool prn_device_launch_at(const void *state, size_t index, prn_device_launch *ou
 
 /* ---- supported ---- */
 
+/* Every kernel here has groups of 64 items or fewer, unless it asks prn_opencl_group_fits. */
+static bool has_device(const prony_context *context)
+{
+    enum { ITEMS = 64 };
+    return context->device && context->device->device &&
+           prn_device_description(context->device->device)->largest_work_group >= ITEMS;
+}
+
 static bool takes_operand(const prony_value *value)
 {
     if (value->kind != PRONY_TENSOR || value->dtype == PRONY_STRING || value->shape.rank < 0) return false;
@@ -246,7 +254,7 @@ static bool takes_operand(const prony_value *value)
 
 bool prn_opencl_takes(const prony_context *context, bool alike)
 {
-    if (!context->device || !context->device->device) return false;
+    if (!has_device(context)) return false;
     const prony_value *first = NULL;
     for (size_t i = 0; i < context->input_count; i++) {
         const prony_value *in = context->inputs[i];
@@ -267,7 +275,7 @@ bool prn_opencl_group_fits(const prony_context *context, size_t items, size_t lo
 
 bool prn_opencl_takes_inputs(const prony_context *context, uint32_t inputs)
 {
-    if (!context->device || !context->device->device) return false;
+    if (!has_device(context)) return false;
     for (size_t i = 0; i < context->input_count && i < 32; i++)
         if (context->inputs[i] && inputs >> i & 1 && !takes_operand(context->inputs[i])) return false;
     for (size_t k = 0; k < context->output_count; k++)

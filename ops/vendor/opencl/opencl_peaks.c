@@ -138,22 +138,31 @@ static bool opencl_peaks_take_blocks(trial *t)
     return false;
 }
 
+static prony_status opencl_peaks_measure(trial *t, prony_device_peaks *peaks, prony_error *error)
+{
+    PRN_TRY(measure_copies(t, peaks, error));
+    PRN_TRY(measure_stream(t, peaks, error));
+    PRN_TRY(measure_flops(t, peaks, error));
+    return measure_launch(t, peaks, error);
+}
+
 prony_status prony_device_measure(prony_device_peaks *out, const char *device, prony_error *error)
 {
     trial t = {0};
-    if (!out || !device) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_device_measure: an argument is NULL");
-    *out = (prony_device_peaks)PRONY_DEVICE_PEAKS_INIT;
+    prony_device_peaks peaks = PRONY_DEVICE_PEAKS_INIT;
+    if (!out || !device || out->struct_size == 0)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                        "prony_device_measure: an argument is NULL, or `out` has no size");
     PRN_TRY(prn_device_open(&t.device, device, "prony_device_measure", error));
     prony_status status = opencl_peaks_take_blocks(&t)
                               ? PRONY_OK
                               : prn_fail(error, PRONY_OUT_OF_MEMORY, "%s: no room to measure", device);
-    if (status == PRONY_OK) status = measure_copies(&t, out, error);
-    if (status == PRONY_OK) status = measure_stream(&t, out, error);
-    if (status == PRONY_OK) status = measure_flops(&t, out, error);
-    if (status == PRONY_OK) status = measure_launch(&t, out, error);
+    if (status == PRONY_OK) status = opencl_peaks_measure(&t, &peaks, error);
     for (int i = 0; i < 2; i++)
         if (t.blocks[1]) prn_opencl_space.give(t.device, t.blocks[i]);
     prn_device_release(t.device);
+    peaks.struct_size = out->struct_size; /* of the program's version */
+    if (status == PRONY_OK) memcpy(out, &peaks, out->struct_size < sizeof peaks ? out->struct_size : sizeof peaks);
     return status;
 }
 #else

@@ -40,7 +40,7 @@ static uint32_t parts_for(int64_t n)
     return parts;
 }
 
-/* How a group's items share rows: `neighbours` rows lie beside each other; 1: elements of a row do. */
+/* The division of rows among a group's items: `neighbours` rows lie beside each other; 1: elements of a row do. */
 static lines lines_of(int64_t rows, int64_t length, int64_t inner, int64_t neighbours)
 {
     lines p = {.rows = (cl_uint)rows, .length = (cl_uint)length, .inner = (cl_uint)inner, .across = neighbours > 1};
@@ -113,7 +113,7 @@ static bool has_output(const prony_context *context, int output)
     return output >= 0 && prn_output(context, (size_t)output);
 }
 
-/* Operands in the order of the kernel's arguments; those that the node lacks are no arguments. */
+/* Operands in the order of the kernel's arguments; operands that the node lacks are left out. */
 prony_status prn_opencl_norm_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_norm *from)
 {
     const int inputs[] = {0, from->skip, from->added, from->scale, from->bias};

@@ -1,5 +1,5 @@
 /* The sources behind ops/vendor/opencl/opencl_launch.h. */
-#include "base/embed.inc"
+#include "cmake/embed.inc"
 
         embed prn_cl_common, "common.cl"
         embed prn_cl_map, "map.cl"

@@ -1,4 +1,4 @@
-/* What a device reaches: multiply-adds without memory, and memory without arithmetic. */
+/* The peaks of a device: multiply-adds without memory, and memory without arithmetic. */
 #define CHAINS 8
 #define STEPS 256
 

@@ -5,6 +5,7 @@
 #include "engine/session/session.h"
 #include "ops/device.h"
 #include "prony_device.h"
+#include "tests/support/device_here.h"
 #include "tests/support/model_run.h"
 
 #include <math.h>
@@ -197,19 +198,10 @@ static void check_case(const node_case *c)
     close_case(&device);
 }
 
-static bool device_is_here(void)
-{
-    prony_device_info info = PRONY_DEVICE_INFO_INIT;
-    prony_error error = {0};
-    if (prony_device_at(&info, 0, &error) == PRONY_OK) return true;
-    print_message("skipped: %s\n", error.message);
-    return false;
-}
-
 #define CHECK(cases)                                                                                                   \
     do {                                                                                                               \
         (void)state;                                                                                                   \
-        if (!device_is_here()) skip();                                                                                 \
+        if (!device_here()) skip();                                                                                    \
         for (size_t i = 0; i < sizeof(cases) / sizeof *(cases); i++) {                                                 \
             SCENARIO_NAMED(i, (cases)[i].op);                                                                          \
             check_case(&(cases)[i]);                                                                                   \
@@ -527,7 +519,7 @@ static void test_chain(void **state)
     char steps[256] = "";
     model_run host = {0}, device = {.options.device = "opencl"};
     (void)state;
-    if (!device_is_here()) skip();
+    if (!device_here()) skip();
     for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)element_of(PRONY_FLOAT32, i, true);
     mr_open(&host, chain());
     mr_open(&device, chain());
@@ -554,7 +546,7 @@ static void test_indices_out_of_range(void **state)
         {"ScatterElements", 13, "axis=1", ON_DEVICE, 0, "f:3,5 I:1,2=-6,4 f:1,2", 1},
     };
     (void)state;
-    if (!device_is_here()) skip();
+    if (!device_here()) skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         SCENARIO_NAMED(i, cases[i].op);
         opened host, device;
@@ -581,7 +573,7 @@ static void test_faults(void **state)
         {"Concat", 13, "axis=1", ON_DEVICE, 0, "F:2,3 F:2,1", 1},
     };
     (void)state;
-    if (!device_is_here()) skip();
+    if (!device_here()) skip();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         SCENARIO_NAMED(i, cases[i].op);
         opened device;
@@ -598,7 +590,7 @@ static int hold_device(void **state)
 {
     prony_error error = {0};
     (void)state;
-    return device_is_here() && prn_device_open(&held, "opencl", "test", &error) != PRONY_OK;
+    return device_here() && prn_device_open(&held, "opencl", "test", &error) != PRONY_OK;
 }
 
 /* Sessions gave back all buffers and kernels, the tables of indices among them. */

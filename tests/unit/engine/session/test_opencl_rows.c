@@ -1,5 +1,6 @@
 /* Pools, normalisations, softmax, reductions and attention on an OpenCL device beside the host's kernels: the rows of
  * tests/operators/cases, and shapes of their own. Without a device there is nothing to compare. */
+#include "tests/support/device_here.h"
 #include "tests/support/model_run.h"
 #include "tests/support/op_case_model.h"
 
@@ -17,15 +18,6 @@
 #include <cmocka.h>
 
 enum { MOST_OUTPUTS = 4 };
-
-static bool has_device(void)
-{
-    prony_device_info info = PRONY_DEVICE_INFO_INIT;
-    prony_error error;
-    if (prony_device_at(&info, 0, &error) == PRONY_OK) return true;
-    print_message("skipped: %s\n", error.message);
-    return false;
-}
 
 /* Copies of a run's outputs, and the steps that ran on the device. */
 typedef struct result {
@@ -180,7 +172,7 @@ enum { FAMILIES = sizeof families / sizeof *families };
 static void rows_of_operators_agree(void **state)
 {
     (void)state;
-    if (!has_device()) return;
+    if (!device_here()) skip();
     op_case_list list = {0};
     char message[512] = "";
     size_t ran[FAMILIES] = {0}, all[FAMILIES] = {0};
@@ -290,7 +282,7 @@ static const op_case own[] = {
 static void own_shapes_agree(void **state)
 {
     (void)state;
-    if (!has_device()) return;
+    if (!device_here()) skip();
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (check_case(&own[i]) == 0)
             fail_msg("%s:%d: %s %s ran on the host", own[i].file, own[i].line, own[i].op, own[i].inputs);
@@ -369,7 +361,7 @@ static void attention_agrees(void **state)
                                         {"1,1,1,1", "1,1,1,1", "1,1,1,1", NULL, false, -1},
                                         {"1,1,9,256", "1,1,33,256", "1,1,33,200", "33", true, 5}};
     (void)state;
-    if (!has_device()) return;
+    if (!device_here()) skip();
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         model_run runs[2] = {{.options = {.device = NULL}}, {.options = {.device = "opencl"}}};
         fill_numbers();
@@ -401,7 +393,7 @@ static void post_operations_agree(void **state)
     } of[] = {{"InstanceNormalization", "", "instance_norm_f32_opencl"},
               {"GroupNormalization", "num_groups=1", "group_norm_f32_opencl"}};
     (void)state;
-    if (!has_device()) return;
+    if (!device_here()) skip();
     fill_numbers();
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
         model_run runs[2] = {{.options = {.device = NULL}}, {.options = {.device = "opencl"}}};
