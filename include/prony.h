@@ -276,13 +276,13 @@ typedef struct prony_session_options {
     size_t dim_count;
     const prony_named_shape *shapes; /* whole input shapes by name */
     size_t shape_count;
-    int64_t batch;               /* > 0: first dimension of every input; refused where the model fixes it to another
-                                 value */
-    bool no_rewrites;            /* run the model's own nodes unfused */
-    bool no_reuse;               /* every value in memory of its own for the whole run: no views, nothing in place */
-    bool no_profile;             /* leave the dispatcher's stamps out */
-    bool record_memory;          /* keep the arena's event list and timeline for the report */
-    int64_t max_loop_trips;      /* bound on Loop iterations; 0: 2^31 */
+    int64_t batch;          /* > 0: first dimension of every input; refused where the model fixes it to another value */
+    bool no_rewrites;       /* run the model's own nodes unfused */
+    bool no_reuse;          /* every value in memory of its own for the whole run: no views, nothing in place */
+    bool no_profile;        /* leave the dispatcher's stamps out; with a `device`, operators are then queued one behind
+                                 the other, where stamps wait for each */
+    bool record_memory;     /* keep the arena's event list and timeline for the report */
+    int64_t max_loop_trips; /* bound on Loop iterations; 0: 2^31 */
     uint64_t memory_limit_bytes; /* heap that the session takes: inputs, bound graphs, constants, packed weights, plans
                                     of every shape, arenas with what is sized at run time; 0: no bound but the
                                     model's */

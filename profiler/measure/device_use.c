@@ -46,7 +46,6 @@ void prn_device_sums_add(prn_device_sums *sums, const prn_plan *plan, int64_t la
 
 typedef struct device_view {
     const prn_device_sums *sums; /* NULL: no run was stamped */
-    const prony_session *session;
     const prn_plan *plan;
     int64_t last_run_ns;
     prony_report *report;
@@ -198,11 +197,11 @@ static void fill_memory(const device_view *v)
     d->kernels = (uint32_t)use.kernels;
 }
 
-prony_status prn_device_sums_report(const prn_device_sums *sums, const prony_session *session, const prn_plan *plan,
-                                    int64_t last_run_ns, prony_report *report, prony_error *error)
+prony_status prn_device_sums_report(const prn_device_sums *sums, const prn_plan *plan, int64_t last_run_ns,
+                                    prony_report *report, prony_error *error)
 {
     if (!plan->options.device) return PRONY_OK;
-    const device_view v = {sums && sums->runs ? sums : NULL, session, plan, last_run_ns, report};
+    const device_view v = {sums && sums->runs ? sums : NULL, plan, last_run_ns, report};
     report->has_device = true;
     report->device = (prony_device_report){.info = *prn_device_description(plan->options.device)};
     PRN_TRY(fill_rows(&v, error));

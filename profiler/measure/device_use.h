@@ -2,7 +2,7 @@
 #ifndef PRN_PROFILER_MEASURE_DEVICE_USE_H
 #define PRN_PROFILER_MEASURE_DEVICE_USE_H
 
-#include "engine/session/session.h"
+#include "engine/plan/plan.h"
 #include "profiler/report/report.h"
 
 typedef struct prn_device_sums prn_device_sums;
@@ -13,8 +13,7 @@ void prn_device_sums_release(prn_device_sums *sums);
 void prn_device_sums_add(prn_device_sums *sums, const prn_plan *plan, int64_t latency_ns);
 /* Fills report->device; rows come from the report's pool. `last_run_ns`: when the last run was entered. `sums` NULL or
  * without runs: times are unknown. */
-PRN_MUST_USE prony_status prn_device_sums_report(const prn_device_sums *sums, const prony_session *session,
-                                                 const prn_plan *plan, int64_t last_run_ns, prony_report *report,
-                                                 prony_error *error);
+PRN_MUST_USE prony_status prn_device_sums_report(const prn_device_sums *sums, const prn_plan *plan, int64_t last_run_ns,
+                                                 prony_report *report, prony_error *error);
 
 #endif

@@ -6,7 +6,7 @@
 #include "ops/vendor/opencl/opencl.h"
 #include "ops/vendor/opencl/opencl_device.h"
 
-enum { PRN_OPENCL_OPERANDS = 8, PRN_OPENCL_DEFINES = 4096, PRN_OPENCL_AXES = 8 };
+enum { PRN_OPENCL_OPERANDS = 8, PRN_OPENCL_DEFINES = 4096 };
 
 /* Lines that stand before a source: "#define NAME VALUE". */
 typedef struct opencl_defines {
