@@ -79,8 +79,8 @@ def network(m, arguments):
 
 
 def pipeline(m, arguments):
-    """A run of one rank takes one micro-batch; the pipeline's takes 32, so that filling and draining cost 3 %."""
-    model, micro_batch, count = m.model(arguments.model, 24, 768), arguments.micro_batch, 32
+    """A run of one rank takes one micro-batch; the pipeline's takes `--count`. Filling and draining cost 1 part in count + 1."""
+    model, micro_batch, count = m.model(arguments.model, 24, 768), arguments.micro_batch, arguments.count
     rows = []
     for _ in range(arguments.repeats):
         one = m.run("taskset", "-c", 0, m.prony, "bench", model, "-x", 1, "-b", micro_batch, "-r", 60, "--processes", 1)
@@ -123,6 +123,7 @@ def main():
     parser.add_argument("--build", default="build")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--micro-batch", type=int, default=64, help="of pipeline; 1 for resnet50")
+    parser.add_argument("--count", type=int, default=64, help="micro-batches of a pipeline's run")
     parser.add_argument("kind", choices=["network", "pipeline", "overhead"])
     parser.add_argument("model", nargs="?")
     arguments = parser.parse_args()
