@@ -33,7 +33,7 @@ static kernel_choice shard_kernels_choice_of(const prn_step *step)
 
 static bool same_choice(const kernel_choice *a, const kernel_choice *b)
 {
-    return a->kernel == b->kernel && a->layouts == b->layouts;
+    return a->kernel == b->kernel && (a->layouts == b->layouts || (a->kernel && a->kernel->layout_invariant));
 }
 
 static prony_status plan_kernels(const prony_shard_plan *plan, prn_program *program, kernel_list *out,

@@ -23,7 +23,7 @@
 #define PREDICTED_SLACK 1.05
 #define MEASURED_SLACK 1.01
 
-enum { MOST_STAGES = 1024, MOST_POSITIONS = 2048, MOST_ATTEMPTS = 64 };
+enum { MOST_STAGES = 1024, MOST_POSITIONS = 2048, MOST_ATTEMPTS = 256 };
 
 /* ---- the whole program ---- */
 
@@ -255,9 +255,9 @@ static void thin_positions(prony_shard_plan *plan)
 static prony_status too_few(const prony_shard_plan *plan, size_t stages, prony_error *error)
 {
     return prn_fail(error, PRONY_INVALID_ARGUMENT,
-                    "%.300s: %zu stages need %zu cuts, and the model can be cut at %zu place%s: at most %zu stages",
-                    plan->model->file->name, stages, stages - 1, plan->places, plan->places == 1 ? "" : "s",
-                    plan->places + 1);
+                    "%.300s: %zu stages need %zu cut%s, and the model can be cut at %zu place%s: at most %zu stage%s",
+                    plan->model->file->name, stages, stages - 1, stages == 2 ? "" : "s", plan->places,
+                    plan->places == 1 ? "" : "s", plan->places + 1, plan->places ? "s" : "");
 }
 
 static prony_status choose(prony_shard_plan *plan, const prony_shard_options *o, prony_error *error)
@@ -349,7 +349,10 @@ static prony_status choose_checked(prony_shard_plan *plan, const prony_shard_opt
         plan->cuts[refused].allowed = false;
         plan->places--;
     }
-    return too_few(plan, plan->stage_count, error);
+    return prn_fail(error, PRONY_INVALID_ARGUMENT,
+                    "%.300s: %d cuts into %zu stages were tried, and each changes the kernel of an operator and so may "
+                    "change bits: try fewer stages, or give cuts by name",
+                    plan->model->file->name, MOST_ATTEMPTS, plan->stage_count);
 }
 
 /* ---- */

@@ -370,6 +370,7 @@ static const prn_param gelu_rows[] = {PRN_STRING(unary_params, approximate, "non
                                               .backend = "native",                                                     \
                                               .types = PRN_TYPE_F32,                                                   \
                                               .layouts = prn_same_layout,                                              \
+                                              .layout_invariant = true,                                                \
                                               .run = activation_run_native,                                            \
                                               .inplace = 1},                                                           \
         {.name = stem "_half_native",                                                                                  \
@@ -432,7 +433,7 @@ static const prn_kernel atanh_kernels[] = {
     {.name = "atanh_reference", .backend = "reference", .run = activation_run_reference, .inplace = 1}, {0}};
 static const prn_kernel gelu_kernels[] = {
     PRN_OPENCL_ROW("gelu_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, activation_opencl_gelu)
-    {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+    {.name = "gelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_gelu, .inplace = 1},
     {.name = "gelu_half_native", .backend = "native", .types = PRN_TYPES_HALF, .run = half_gelu, .inplace = 1},
     {.name = "gelu_reference", .backend = "reference", .run = reference_gelu, .inplace = 1}, {0}};

@@ -381,47 +381,47 @@ static prony_status run_not(const prony_context *context)
 // clang-format off
 static const prn_kernel add_kernels[] = {
     PRN_OPENCL_ROW("add_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "add_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "add_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "add_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel sub_kernels[] = {
     PRN_OPENCL_ROW("sub_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "sub_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "sub_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "sub_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel mul_kernels[] = {
     PRN_OPENCL_ROW("mul_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "mul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "mul_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "mul_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel div_kernels[] = {
     PRN_OPENCL_ROW("div_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "div_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "div_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "div_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel min_kernels[] = {
     PRN_OPENCL_ROW("min_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "min_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "min_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel max_kernels[] = {
     PRN_OPENCL_ROW("max_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "max_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "max_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel sum_kernels[] = {
     PRN_OPENCL_ROW("sum_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "sum_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "sum_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel mean_kernels[] = {
     PRN_OPENCL_ROW("mean_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, prn_opencl_mean_prepare)
-    {.name = "mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "mean_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_mean_vec, .inplace = 3},
     {.name = "mean_reference", .backend = "reference", .run = run_mean_rows, .inplace = 3}, {0}};
 static const prn_kernel prelu_kernels[] = {
     PRN_OPENCL_ROW("prelu_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, elementwise_opencl_prepare)
-    {.name = "prelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts,
+    {.name = "prelu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_broadcast_layouts, .layout_invariant = true,
      .run = run_vec, .inplace = 3},
     {.name = "prelu_reference", .backend = "reference", .run = elementwise_run_rows, .inplace = 3}, {0}};
 static const prn_kernel equal_kernels[] = {

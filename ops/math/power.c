@@ -190,9 +190,9 @@ static const prn_kernel power_kernels[] = {
     PRN_OPENCL_ROW("pow_f32_opencl_map", PRN_TYPE_F32, power_opencl_map_supported, power_opencl_map_prepare, .host_inputs = 2)
     PRN_OPENCL_ROW("pow_f32_opencl", PRN_TYPE_F32, prn_opencl_binary_supported, power_opencl_prepare)
     {.name = "pow_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = one_exponent,
-     .layouts = prn_same_layout, .run = run_one_exponent, .inplace = 1},
+     .layouts = prn_same_layout, .layout_invariant = true, .run = run_one_exponent, .inplace = 1},
     {.name = "pow_f32_vec", .backend = "native", .types = PRN_TYPE_F32, .supported = both_f32,
-     .layouts = prn_broadcast_layouts, .run = run_both_f32, .inplace = 3},
+     .layouts = prn_broadcast_layouts, .layout_invariant = true, .run = run_both_f32, .inplace = 3},
     {.name = "pow_reference", .backend = "reference", .run = run_power},
     {0}};
 

@@ -330,27 +330,27 @@ static prony_status infer_test(const prony_context *context)
 // clang-format off
 static const prn_kernel relu_kernels[] = {
     PRN_OPENCL_ROW("relu_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
-    {.name = "relu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+    {.name = "relu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_function, .inplace = 1},
     {.name = "relu_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel abs_kernels[] = {
     PRN_OPENCL_ROW("abs_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
-    {.name = "abs_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+    {.name = "abs_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_function, .inplace = 1},
     {.name = "abs_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel neg_kernels[] = {
     PRN_OPENCL_ROW("neg_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
-    {.name = "neg_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+    {.name = "neg_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_function, .inplace = 1},
     {.name = "neg_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel sign_kernels[] = {
     PRN_OPENCL_ROW("sign_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
-    {.name = "sign_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+    {.name = "sign_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_function, .inplace = 1},
     {.name = "sign_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel clip_kernels[] = {
     PRN_OPENCL_ROW("clip_f32_opencl", PRN_TYPE_F32, prn_opencl_first_supported, clip_opencl_prepare, .host_inputs = 6)
-    {.name = "clip_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout,
+    {.name = "clip_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_clip, .inplace = 1},
     {.name = "clip_reference", .backend = "reference", .run = run_clip, .inplace = 1}, {0}};
 static const prn_kernel isnan_kernels[] = {

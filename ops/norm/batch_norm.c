@@ -362,7 +362,7 @@ static prony_status batch_norm_cost(const prony_context *context, prony_cost *co
 static const prn_kernel kernels[] = {
     PRN_OPENCL_ROW("batch_norm_f32_opencl", PRN_TYPE_F32, batch_norm_opencl_supported, batch_norm_opencl_prepare)
     {.name = "batch_norm_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = batch_norm_supported_native,
-     .layouts = prn_same_layout, .prepare = batch_norm_prepare_native, .run = batch_norm_run_native, .inplace = 1},
+     .layouts = prn_same_layout, .layout_invariant = true, .prepare = batch_norm_prepare_native, .run = batch_norm_run_native, .inplace = 1},
     {.name = "batch_norm_f32_training", .backend = "native", .types = PRN_TYPE_F32, .supported = supported_training, .run = run_training, .inplace = 1},
     {.name = "batch_norm_reference", .backend = "reference", .run = batch_norm_run_reference, .inplace = 1},
     {0}};

@@ -1,8 +1,10 @@
 /* The loops of ops/pool/pool_simd.h for one instruction set (PRN_SIMD names it).
  *
- * With lanes, an output's window is combined in registers, row by row. Without, the rows are combined into one line
- * with room for the padding, a piece of the row at a time, and then the taps of neighbouring outputs from the line.
- * Invariant: an output's order depends on the window and on the number of lanes alone. */
+ * With channel lanes, an output's window is combined in registers. Without, the rows are combined into one line with
+ * room for the padding, a piece of the row at a time, and then the taps of neighbouring outputs from the line.
+ * Invariants: the order of an output's sum depends on the window and on the number of lanes alone. A maximum takes the
+ * columns of its window from top to bottom, one after the other, with and without lanes: of zeros of both signs it keeps
+ * the first, of NaNs the last, the same ones in every layout. */
 #include "ops/pool/pool_simd.h"
 #include "base/integers.h"
 #include "base/cpu/simd.h"
@@ -15,9 +17,8 @@
 enum {
     LINE = PRN_POOL_LINE,
     LONGEST_REACH = 512,
-    LOOK_UP = 1 << 14
-}; /* vectors between two looks at whether to go
-                                                                          on */
+    LOOK_UP = 1 << 14 /* vectors between two tests of cancellation */
+};
 
 VEC_INLINE vf combined(vf a, vf b, bool average)
 {
@@ -33,23 +34,47 @@ static inline void clip_taps(const prn_bump_row *row, int64_t start, int64_t *fi
         *last = (row->in - start + row->dilation - 1) / row->dilation;
 }
 
-/* The result of one vector of a window's lanes, of which `lanes` are there. */
-VEC_INLINE vf window_vector(const float *window, const prn_bump_row *row, int64_t depth, int64_t height, int64_t taps,
-                            int64_t lanes, bool average, float empty)
+/* One vector of a window's lanes, of which `lanes` are there, the taps [first, end) of row `j` of plane `z` added to
+ * `result`. */
+VEC_INLINE vf window_taps(vf result, const float *window, const prn_bump_row *row, int64_t z, int64_t j, int64_t first,
+                          int64_t end, int64_t lanes, bool average)
 {
-    const bool large = height * taps > LOOK_UP;
-    vf result = v_splat(empty);
-    for (int64_t z = 0; z < depth; z++) {
-        for (int64_t j = 0; j < height && !(large && prn_cancelled()); j++) {
-            const float *x = window + z * row->depth_step + j * row->height_step;
-            for (int64_t from = 0; from < taps && !(from && prn_cancelled()); from += LOOK_UP) {
-                const int64_t to = taps - from < LOOK_UP ? taps : from + LOOK_UP;
-                for (int64_t t = from; t < to; t++, x += row->dilation * row->lanes)
-                    result = combined(result, lanes >= VEC_LANES ? v_load(x) : v_load_part(x, lanes, 0.0f), average);
-            }
-        }
-    }
+    const int64_t apart = row->dilation * row->lanes;
+    const float *x = window + z * row->depth_step + j * row->height_step + first * apart;
+    for (int64_t t = first; t < end; t++, x += apart)
+        result = combined(result, lanes >= VEC_LANES ? v_load(x) : v_load_part(x, lanes, 0.0f), average);
     return result;
+}
+
+/* The result of one vector of a window's lanes, of which `lanes` are there. Sums go along the rows. */
+VEC_INLINE vf pool_simd_sum(const float *window, const prn_bump_row *row, int64_t taps, int64_t lanes, float empty)
+{
+    const bool large = row->height * taps > LOOK_UP;
+    vf result = v_splat(empty);
+    for (int64_t z = 0; z < row->depth; z++)
+        for (int64_t j = 0; j < row->height && !(large && prn_cancelled()); j++)
+            for (int64_t from = 0; from < taps && !(from && prn_cancelled()); from += LOOK_UP)
+                result = window_taps(result, window, row, z, j, from, taps - from < LOOK_UP ? taps : from + LOOK_UP,
+                                     lanes, true);
+    return result;
+}
+
+/* As pool_simd_sum; a maximum goes along the columns. */
+VEC_INLINE vf pool_simd_max(const float *window, const prn_bump_row *row, int64_t taps, int64_t lanes, float empty)
+{
+    const bool large = row->height * taps > LOOK_UP;
+    vf result = v_splat(empty);
+    for (int64_t t = 0; t < taps && !(large && prn_cancelled()); t++)
+        for (int64_t z = 0; z < row->depth; z++)
+            for (int64_t j = 0; j < row->height && !(j && j % LOOK_UP == 0 && prn_cancelled()); j++)
+                result = window_taps(result, window, row, z, j, t, t + 1, lanes, false);
+    return result;
+}
+
+VEC_INLINE vf window_vector(const float *window, const prn_bump_row *row, int64_t taps, int64_t lanes, bool average,
+                            float empty)
+{
+    return average ? pool_simd_sum(window, row, taps, lanes, empty) : pool_simd_max(window, row, taps, lanes, empty);
 }
 
 VEC_INLINE void one_window(float *y, const float *window, const prn_bump_row *row, int64_t taps, bool average,
@@ -57,17 +82,48 @@ VEC_INLINE void one_window(float *y, const float *window, const prn_bump_row *ro
 {
     int64_t l = 0;
     for (; l + VEC_LANES <= row->lanes; l += VEC_LANES)
-        v_store(y + l, window_vector(window + l, row, row->depth, row->height, taps, VEC_LANES, average, empty));
+        v_store(y + l, window_vector(window + l, row, taps, VEC_LANES, average, empty));
     if (l < row->lanes)
-        v_store_part(y + l,
-                     window_vector(window + l, row, row->depth, row->height, taps, row->lanes - l, average, empty),
-                     row->lanes - l);
+        v_store_part(y + l, window_vector(window + l, row, taps, row->lanes - l, average, empty), row->lanes - l);
 }
 
-/* Outputs [begin, end) of a row, none of whose windows meets padding on its left or right, `size` taps wide and
- * `height` high (constants after inlining, as `lanes` is where it is that of a vector). */
-VEC_INLINE void windows_inside(float *y, const prn_bump_row *row, int64_t begin, int64_t end, const int64_t size,
-                               const int64_t height, const int64_t lanes, bool average, float empty)
+/* The largest of `height` elements below each other. */
+VEC_INLINE vf column_max(const float *x, int64_t below, const int64_t height)
+{
+    vf result = v_load(x);
+    PRN_UNROLL
+    for (int64_t j = 1; j < height; j++) result = v_larger_or_nan(result, v_load(x + j * below));
+    return result;
+}
+
+/* Maxima of outputs [begin, end) of a row, none of whose windows meets padding on its left or right, `size` taps wide
+ * and `height` high. Each column of the image is reduced once: neighbouring windows share size - stride of them.
+ * size, height, stride (0: no columns are shared) and lanes where it is that of a vector are constants after inlining. */
+VEC_INLINE void max_inside(float *y, const prn_bump_row *row, int64_t begin, int64_t end, const int64_t size,
+                           const int64_t height, const int64_t stride, const int64_t lanes)
+{
+    const int64_t shared = stride && size > stride ? size - stride : 0, below = row->height_step;
+    for (int64_t l = 0; l < lanes; l += VEC_LANES) {
+        const float *x = row->x + (begin * row->stride - row->pad) * lanes + l;
+        vf column[3];
+        PRN_UNROLL
+        for (int64_t t = 0; t < shared && begin < end; t++) column[t] = column_max(x + t * lanes, below, height);
+        for (int64_t i = begin; i < end; i++, x += row->stride * lanes) {
+            PRN_UNROLL
+            for (int64_t t = shared; t < size; t++) column[t] = column_max(x + t * lanes, below, height);
+            vf result = column[0];
+            PRN_UNROLL
+            for (int64_t t = 1; t < size; t++) result = v_larger_or_nan(result, column[t]);
+            v_store(y + i * lanes + l, result);
+            PRN_UNROLL
+            for (int64_t t = 0; t < shared; t++) column[t] = column[t + stride];
+        }
+    }
+}
+
+/* As max_inside: sums. */
+VEC_INLINE void sum_inside(float *y, const prn_bump_row *row, int64_t begin, int64_t end, const int64_t size,
+                           const int64_t height, const int64_t lanes, float empty)
 {
     const int64_t step = row->stride * lanes, below = row->height_step;
     const float *x = row->x + (begin * row->stride - row->pad) * lanes;
@@ -77,12 +133,24 @@ VEC_INLINE void windows_inside(float *y, const prn_bump_row *row, int64_t begin,
             PRN_UNROLL
             for (int64_t j = 0; j < height; j++) {
                 PRN_UNROLL
-                for (int64_t t = 0; t < size; t++)
-                    result = combined(result, v_load(x + j * below + t * lanes + l), average);
+                for (int64_t t = 0; t < size; t++) result += v_load(x + j * below + t * lanes + l);
             }
             v_store(y + i * lanes + l, result);
         }
     }
+}
+
+VEC_INLINE void windows_inside(float *y, const prn_bump_row *row, int64_t begin, int64_t end, const int64_t size,
+                               const int64_t height, const int64_t lanes, bool average, float empty)
+{
+    if (average)
+        sum_inside(y, row, begin, end, size, height, lanes, empty);
+    else if (row->stride == 1)
+        max_inside(y, row, begin, end, size, height, 1, lanes);
+    else if (row->stride == 2)
+        max_inside(y, row, begin, end, size, height, 2, lanes);
+    else
+        max_inside(y, row, begin, end, size, height, 0, lanes);
 }
 
 /* At an image's upper and lower edge windows are less high than wide. */

@@ -280,7 +280,7 @@ static prony_status concat_opencl_prepare(const prony_context *context, prn_prep
 // clang-format off
 static const prn_kernel concat_kernels[] = {
     PRN_OPENCL_ROW("concat_opencl", PRN_OPENCL_COPIED, prn_opencl_copy_supported, concat_opencl_prepare)
-    {.name = "concat_native", .backend = "native", .layouts = concat_layouts, .run = concat_native,
+    {.name = "concat_native", .backend = "native", .layouts = concat_layouts, .layout_invariant = true, .run = concat_native,
      .concat_alias = concat_alias},
     {.name = "concat_reference", .backend = "reference", .run = concat_reference},
     {0}};

@@ -98,7 +98,9 @@ static int run_stages(prony_model *model, const prony_session_options *options, 
     o.stages = stages;
     o.session = options;
     prony_status status = prony_shard_plan_create(&plan, model, &o, &error);
-    if (status == PRONY_INVALID_ARGUMENT && strstr(error.message, "stages need")) return 0;
+    if (status == PRONY_INVALID_ARGUMENT &&
+        (strstr(error.message, "stages need") || strstr(error.message, "may change bits")))
+        return 0;
     if (status != PRONY_OK) fail_msg("%s, %d stages: %s", name, stages, error.message);
     size_t count;
     const prony_shard_stage *rows = prony_shard_plan_stages(plan, &count);
@@ -275,6 +277,46 @@ static void shapes_that_a_run_decides(void **state)
     mb_free(m);
 }
 
+/* DenseNet's pattern: each block concatenates the results of all before it. In the whole model they are blocked by
+ * channels, and a cut has many of them, which it makes plain. */
+static void dense_blocks(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 40, GROWTH = 16, WINDOW = 9 };
+    static float weights[GROWTH * GROWTH * BLOCKS * WINDOW];
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) weights[i] = (float)(i % 13) / 40 - 0.15f;
+    model_builder *m = mb_begin(13);
+    char all[8 * BLOCKS] = "x", conv[32], sum[16], active[16] = "x", dims[32];
+    mb_input(m, "x", PRONY_FLOAT32, "1,16,4,4");
+    for (int i = 0; i < BLOCKS; i++) {
+        snprintf(dims, sizeof dims, "%d,%d,3,3", GROWTH, GROWTH * (i + 1));
+        snprintf(conv, sizeof conv, "w%d", i);
+        mb_initializer(m, conv, PRONY_FLOAT32, dims, weights);
+        snprintf(conv, sizeof conv, "%s w%d", active, i);
+        const size_t length = strlen(all);
+        snprintf(all + length, sizeof all - length, " c%d", i);
+        mb_node(m, "Conv", conv, all + length + 1, "pads=[1,1,1,1]");
+        snprintf(sum, sizeof sum, "s%d", i);
+        mb_node(m, "Concat", all, sum, "axis=1");
+        snprintf(active, sizeof active, "p%d", i);
+        if (i % 4 == 3)
+            mb_node(m, "MaxPool", sum, active, "kernel_shape=[3,3] pads=[1,1,1,1]");
+        else
+            mb_node(m, "Relu", sum, active, "");
+    }
+    mb_output(m, active, PRONY_FLOAT32, "1,656,4,4");
+    size_t size;
+    const void *bytes = mb_finish(m, &size);
+    prony_model *model = NULL;
+    prony_error error = {0};
+    prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
+    options.intra_op_threads = 1;
+    assert_int_equal(prony_model_load_memory(&model, "dense", bytes, size, NULL, &error), PRONY_OK);
+    assert_int_equal(run_model(model, &options, "dense"), MOST);
+    prony_model_release(model);
+    mb_free(m);
+}
+
 static prony_status plan_digits(prony_shard_plan **plan, const prony_shard_options *o, prony_error *error)
 {
     prony_model *model = NULL;
@@ -359,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(models_of_this_repository),
                                        cmocka_unit_test(shapes_that_a_run_decides),
+                                       cmocka_unit_test(dense_blocks),
                                        cmocka_unit_test(refusals),
                                        cmocka_unit_test(balance),
                                        cmocka_unit_test(random_models),
