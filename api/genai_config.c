@@ -25,7 +25,7 @@ static const char *genai_config_pattern(const char *text, prn_bump *pool)
     return prn_bump_printf(pool, "%.*s*%s", (int)(digit - text), text, digit + 2);
 }
 
-static void genai_config_names(prn_json_reader *j, const prn_json_value *decoder, prn_decoder_names *out)
+static void genai_config_read_names(prn_json_reader *j, const prn_json_value *decoder, prn_decoder_names *out)
 {
     static const char *const pasts[] = {"past_key_names", "past_value_names", "past_names"}, *const presents[] = {
                                                                                                  "present_key_names",
@@ -62,7 +62,7 @@ static prony_status genai_config_parse(prn_decoder_names *out, const char *file,
     if (decoder) prn_json_get_string(j, decoder, "filename", false, &name);
     if (decoder && (!name || strcmp(name, model) == 0)) {
         out->file = file;
-        genai_config_names(j, decoder, out);
+        genai_config_read_names(j, decoder, out);
     }
     prn_json_document_release(root);
     return reader.status;

@@ -8,6 +8,7 @@
  *   prony_report.h    profiling: what a model costs and how long it takes, in every format
  *   prony_analysis.h  analyses and metrics of a report; one call per question
  *   prony_judge.h     comparing reports, checking limits, advice, thread-scaling studies
+ *   prony_history.h   runs over time, the verdict on the newest one
  *   prony_machine.h   this machine's measured peaks and present state
  *   prony_operator.h  custom operators, and the table of built-in ones
  *   prony_data.h      images and labelled data as inputs, evaluation
@@ -15,6 +16,7 @@
  *   prony_serve.h     requests of many threads, monitoring a service
  *   prony_shard.h     a model cut into stages, one for each process
  *   prony_generate.h  text generation with decoders
+ *   prony_device.h    devices other than the processor
  *
  * Core functions. Most programs need no others; every other function is a convenience or serves one special task.
  *
@@ -67,7 +69,7 @@ PRONY_API int64_t prony_now_ns(void);
 /* Version of the library that is running, "MAJOR.MINOR.PATCH". */
 PRONY_API const char *prony_version(void);
 
-/* What is running. Borrowed; the strings are never NULL. */
+/* The build that is running. Borrowed; the strings are never NULL. */
 typedef struct prony_build {
     const char *version;
     const char *git_commit; /* "" if it was not built from a repository */
@@ -287,9 +289,9 @@ typedef struct prony_session_options {
                                     of every shape, arenas with what is sized at run time; 0: no bound but the
                                     model's */
     bool no_work_stealing;       /* workers that have nothing to do leave the operators of others alone */
-    prony_thread_pool
-        *thread_pool; /* NULL: the session has its own threads. Otherwise up to intra_op_threads free threads of the
-                                 pool help; the session keeps the pool's threads after the pool's release */
+    /* NULL: the session has its own threads. Otherwise up to intra_op_threads free threads of the pool help; the
+     * session keeps the pool's threads after the pool's release. */
+    prony_thread_pool *thread_pool;
     prony_free_dims free_dims;
     /* Free dimensions that change from run to run, by name ("*" is invalid), and the largest size of each, from 1. If
      * the model allows it (docs/guides/changing_dimensions.md), it is bound and planned once, for the largest sizes,
@@ -301,9 +303,9 @@ typedef struct prony_session_options {
     prony_tune tune;    /* no effect with "fp32-strict" or max_dims */
     const char *device; /* "opencl": operators that an OpenCL device has a kernel for run there, a GPU if there is one;
                               "opencl:1", "opencl:NAME": that device (prony_device.h). NULL: the processor alone */
-    uint64_t
-        device_memory_limit_bytes; /* memory on the device, of all sessions of the process, beyond which no plan is made;
-                                           0: no bound but the device's */
+    /* Memory on the device, of all sessions of the process, beyond which no plan is made; 0: no bound but the
+     * device's. */
+    uint64_t device_memory_limit_bytes;
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT PRONY_INIT(prony_session_options)
 

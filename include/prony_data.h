@@ -112,8 +112,9 @@ PRONY_API int64_t prony_dataset_count(const prony_dataset *dataset);
 
 typedef struct prony_evaluate_options {
     size_t struct_size;
-    int64_t
-        batch; /* 0: the model's fixed batch, else the session's, else 1. The last sample fills up the last batch, and counts once. */
+    /* 0: the model's fixed batch, else the session's, else 1. The last sample fills up the last batch, and counts
+     * once. */
+    int64_t batch;
     int64_t warmup_runs;   /* runs of the first batch before the measurement */
     int64_t measured_runs; /* number of batches, from the first on, whose latencies count; 0: 1000 */
     size_t output;         /* that holds the classes' scores */

@@ -40,9 +40,9 @@ typedef struct prony_sampling {
     int64_t top_k;      /* only so many of the most probable ids; 0: all */
     double top_p;       /* the smallest set of ids with this probability; 0 and 1: all */
     double min_p;       /* ids with at least this part of the largest probability; 0: all */
-    double
-        repetition_penalty; /* divides positive logits of ids in the sequence, multiplies negative ones; 0 and 1: none */
-    uint64_t seed;          /* of a stream for each sequence and position */
+    /* Divides positive logits of ids in the sequence, multiplies negative ones; 0 and 1: none. */
+    double repetition_penalty;
+    uint64_t seed; /* of a stream for each sequence and position */
 } prony_sampling;
 
 typedef struct prony_generator_options {

@@ -173,7 +173,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_document_save(const char *name, cons
                                                           prony_format format, const prony_write_options *options,
                                                           const char *path, prony_error *error);
 /* The name of a schema's table; NULL after the last one. */
-PRONY_API const char *prony_document_table_name(const char *schema, size_t index); /* ---- beside another engine ---- */
+PRONY_API const char *prony_document_table_name(const char *schema, size_t index);
+
+/* ---- beside another engine ---- */
 
 /* Two engines on one model and machine, "prony.versus/1". The caller measures both in turns, each time in
  * a fresh process with the same inputs (`prony versus` does), and adds what each found. Not thread-safe. */
@@ -343,7 +345,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_study_add_replicas(prony_study *stud
                                                                const prony_study_process *processes, size_t count,
                                                                prony_error *error);
 /* Throughput of all replicas together beside that of one, after prony_study_analyse. Efficiency is the speed-up over
- * the number of replicas. False: the configuration has no replicas, or was not measured. */
+ * the number of replicas. */
 typedef struct prony_study_replica_result {
     int replicas;
     size_t rounds;

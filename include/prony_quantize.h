@@ -79,9 +79,9 @@ typedef struct prony_quantize_options {
 typedef struct prony_quantized_row {
     const char *name, *op; /* borrowed from the quantized model */
     bool quantized;
-    double
-        error; /* change of the outputs if only this layer is quantized, as a fraction of their range; NaN: not measured.
-                  Of prony_model_quantize_weights: change of the layer's weights, root mean square over root mean square */
+    /* Change of the outputs if only this layer is quantized, as a fraction of their range; NaN: not measured. Of
+     * prony_model_quantize_weights: change of the layer's weights, root mean square over root mean square. */
+    double error;
 } prony_quantized_row;
 
 /* The model with QuantizeLinear and DequantizeLinear pairs around its quantised operators (opset 13 or newer; weights

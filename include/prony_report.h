@@ -99,8 +99,8 @@ typedef struct prony_operator_row {
     bool traced;                          /* the three below are set */
     int worker;                           /* worker that executed it in the last run, from 0 */
     int64_t trace_start_ns, trace_end_ns; /* in that run, from its entry */
-    const prony_thread_share
-        *thread_shares; /* threads that took part in that run, by number; NULL: not requested, or one thread */
+    /* Threads that took part in that run, by number; NULL: not requested, or one thread. */
+    const prony_thread_share *thread_shares;
     size_t thread_share_count;
     prony_parallel parallel;       /* if threads were traced */
     const int64_t *thread_busy_ns; /* [thread_busy_count] means per run, by number; NULL: not known */
@@ -391,8 +391,9 @@ PRONY_API const prony_core_row *prony_report_cores(const prony_report *report, s
 typedef struct prony_assumed_dim {
     const char *name; /* as prony_dim takes it */
     int64_t value;
-    const char *
-        reason; /* "batch", "tree features", "window size", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply 1 */
+    /* "batch", "tree features", "window size", "metadata imgsz", "declared shapes", "nothing reads it"; "": simply
+     * 1. */
+    const char *reason;
 } prony_assumed_dim;
 /* *count rows, a row per free dimension that neither options nor inputs fixed. Owned by the report. */
 PRONY_API const prony_assumed_dim *prony_report_assumed_dims(const prony_report *report, size_t *count);

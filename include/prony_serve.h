@@ -15,7 +15,8 @@ extern "C" {
  *
  * A run takes 1, max_batch, or one of two sizes between (powers of two), so that each session keeps its plans; of the
  * requests that wait it takes the largest such number, oldest first. Requests are combined if each is one sample (first
- * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. If a combined run fails, each of its requests runs again alone, so that a bad request fails alone.
+ * dimension 1 of every input) and their types and other dimensions agree; every other request runs alone. If a combined
+ * run fails, each of its requests runs again alone, so that a bad request fails alone.
  *
  * Combining is right for models that treat the samples of a batch apart, which a model file does not tell:
  * normalisation or quantisation over the batch is not. Even then a sample's result may differ in the last bits from
@@ -27,8 +28,9 @@ typedef struct prony_batcher_options {
     size_t struct_size;
     int sessions;      /* sessions that run at the same time, each on a thread of its own; 0: 1 */
     int64_t max_batch; /* samples in one run, at most 65536; 0 and 1: requests are not combined */
-    int64_t
-        max_wait_ns; /* longest wait of a request for others, from its submission; 0: only waiting requests are combined; INT64_MAX: until the batch is full or the batcher is closed */
+    /* Longest wait of a request for others, from its submission. 0: only waiting requests are combined. INT64_MAX: until
+     * the batch is full or the batcher is closed. */
+    int64_t max_wait_ns;
     size_t max_queue; /* requests that may wait; 0: 65536 */
 } prony_batcher_options;
 #define PRONY_BATCHER_OPTIONS_INIT PRONY_INIT(prony_batcher_options)

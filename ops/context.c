@@ -3,6 +3,8 @@
 #include "base/status.h"
 #include "base/threads/cancel.h"
 
+#include <string.h>
+
 void prn_error_name_part(prony_error *error, const prony_node *node, const char *part)
 {
     bool foreign = node->domain && node->domain[0];
@@ -10,8 +12,6 @@ void prn_error_name_part(prony_error *error, const prony_node *node, const char 
                      foreign ? "::" : "", node->op_type ? node->op_type : "", part ? ", " : "", part ? part : "");
     if (node->within) prn_error_prefix(error, "%s", node->within);
 }
-
-#include <string.h>
 
 void prn_error_name_node(prony_error *error, const prony_node *node)
 {

@@ -103,8 +103,7 @@ typedef struct prn_pixels {
     int channels;
 } prn_pixels;
 
-/* ---- engine services: what an operator may ask of the engine
- * ----------------------------------------------------------------- */
+/* ---- engine services: what an operator may ask of the engine ---- */
 
 /* Floats of a weight from which on a `build` says what it has read (prn_services.release_range); smaller ones' memory
  * serves the next. */
@@ -178,17 +177,15 @@ typedef struct prony_engine_services { /* the name that prony_operator.h declare
 
 /* Why an operator's products stay float32 although the session asks for another precision: the fact `stays_in_fp32`. */
 typedef enum prn_stays_in_fp32 {
-    PRN_STAYS_RANGE = 1, /* a weight is infinite, NaN or beyond the range, or of weights the digits that are lost are
-                            alike */
+    PRN_STAYS_RANGE = 1, /* a weight is infinite, NaN or beyond the range, or all weights lose the same digits */
     PRN_STAYS_VARIABLE,  /* neither operand is a constant matrix */
     PRN_STAYS_SMALL,     /* too little to gain */
     PRN_STAYS_KIND       /* this build lacks a kernel of its kind, or a faster one for this processor */
 } prn_stays_in_fp32;
 
-/* ---- kernels
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- kernels ---- */
 
-/* State and scratch bytes that plan gets this from prepare; from same struct serves custom operators. */
+/* State and scratch bytes that `prepare` hands to the plan. Custom operators use the same struct. */
 typedef prony_prepared prn_prepared;
 
 #define PRN_TYPE(dtype) (UINT32_C(1) << (dtype))
@@ -216,23 +213,23 @@ typedef struct prn_kernel {
      * fewest cycles first; rows without a prediction are asked in order. Cheap: asked of every row, before `supported`.
      * The same rule for thread counts. */
     double (*predict)(const prony_context *context);
-    /* Settles layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
+    /* Assigns layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
      * it makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
     void (*layouts)(const prony_context *context, prn_layout *in, prn_layout *out);
-    /* At plan time, layouts settled in inputs and outputs; input data is set for constants. NULL: nothing to
+    /* At plan time, layouts assigned in inputs and outputs; input data is set for constants. NULL: nothing to
      * prepare. */
     prony_status (*prepare)(const prony_context *context, prn_prepared *out);
     prony_status (*run)(const prony_context *context);
     void (*release)(void *state);
-    size_t
-        state_bytes; /* the state is so many bytes and owns no other memory; kernel, types, shapes and attributes decide
-                           them, but for addresses that `run` sets. [0] it is more than that */
-    /* Joining operators (Concat): whether input i, in the settled layouts, is exactly the bytes of output 0 from
+    /* Bytes of a state that owns no other memory; kernel, types, shapes and attributes decide its contents, but for
+     * addresses that `run` sets. [0]: the state is more than that. */
+    size_t state_bytes;
+    /* Joining operators (Concat): true if input i, in the assigned layouts, is exactly the bytes of output 0 from
      * *offset_bytes on. The plan then lets the producer write there; run skips an input that already lies in its place,
      * and is not called at all when every input does. Asked for the inputs in order; *offset_bytes arrives as it was
      * left for the one before (0 for the first), also where that one does not lie so. NULL: never. */
     bool (*concat_alias)(const prony_context *context, size_t input, uint64_t *offset_bytes);
-    /* Splitting operators (Split, Slice): whether output k is exactly the bytes of input 0 from *offset_bytes on. If so
+    /* Splitting operators (Split, Slice): true if output k is exactly the bytes of input 0 from *offset_bytes on. If so
      * for every wanted output, they become views and nothing runs. Asked in order, as `concat_alias` is. NULL:
      * never. */
     bool (*split_alias)(const prony_context *context, size_t output, uint64_t *offset_bytes);
@@ -275,8 +272,7 @@ static inline const prn_memory_space *prn_kernel_writes_at(const prn_kernel *ker
     return i < 32 && (kernel->host_outputs >> i & 1) ? NULL : kernel->place;
 }
 
-/* ---- the descriptor
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the descriptor ---- */
 
 enum {
     PRN_OP_VIEW = 1,         /* output 0 is input 0's bytes under another shape or name */
@@ -297,8 +293,6 @@ typedef struct prn_arity {
     int least, most; /* -1: any number */
 } prn_arity;
 
-/* A family file ends with its rows, an array of prn_op whose name is "prn_ops_" and the family's, the last one without
- * a name; a line in op_list.inc names the family. A member that a row leaves out has the value in brackets. */
 /* Codes of fewer bits than the type that stores them: how many lie in a constant input, and their bits. count 0: each
  * stored element is one. */
 typedef struct prn_packed_qint8 {
@@ -306,6 +300,8 @@ typedef struct prn_packed_qint8 {
     unsigned bits;
 } prn_packed_qint8;
 
+/* A family file ends with its rows, an array of prn_op whose name is "prn_ops_" and the family's, the last one without
+ * a name; a line in op_list.inc names the family. A member that a row leaves out has the value in brackets. */
 typedef struct prn_op {
     const char *name;
     const char *domain;        /* [NULL] ai.onnx; prn_op_domain reads it */
@@ -320,8 +316,8 @@ typedef struct prn_op {
     prony_status (*check)(const prony_context *context); /* attribute ranges; NULL: none to check */
     prony_infer_fn infer;
     prony_cost_fn cost; /* never NULL; prn_cost_none for data movement */
-    const char
-        *cost_text; /* the formula, for docs/reference/counting.md: n output elements, K kernel volume, M macs … */
+    /* The formula, for docs/reference/counting.md: n output elements, K kernel volume, M macs … */
+    const char *cost_text;
     const prn_kernel *kernels; /* ordered; the first usable wins; the last is the plain C reference; ends with NULL
                                   name */
     const void *variant; /* which of the family's operators it is (an activation, a reduction, an arity …), in the
@@ -377,8 +373,7 @@ PRN_MUST_USE bool prn_cost_add(prony_cost *to, const prony_cost *from);
 /* to += times * from, likewise. */
 PRN_MUST_USE bool prn_cost_add_times(prony_cost *to, const prony_cost *from, uint64_t times);
 
-/* ---- the table
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 enum { PRN_OP_SLOTS = 2048 }; /* of the index by name: a power of two, at least twice as many as there are rows */
 size_t prn_op_count(void);
@@ -389,7 +384,8 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 /* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable, or of
  * those that predict their time the one that predicts the least.
  * plain_only: and that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout,
- * place and, if it has one, name are that kernel's (NULL: any); a row asked for by name may predict any time. Returns NULL if no kernel fits. */
+ * place and, if it has one, name are that kernel's (NULL: any); a row asked for by name may predict any time. Returns
+ * NULL if no kernel fits. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only,
                                 const prn_kernel *like);
 
@@ -414,8 +410,7 @@ size_t prn_op_kernels(const prn_op *op, const prony_context *context, const prn_
  * Strings, ints and tensors are borrowed from the list. */
 prony_status prn_params_parse(const prn_op *op, const prony_node *node, void *params, prony_error *error);
 
-/* ---- helpers for families
- * --------------------------------------------------------------------------------------------- */
+/* ---- helpers for families ---- */
 
 /* Input i if it is present, else NULL. */
 static inline const prony_value *prn_input(const prony_context *context, size_t i)

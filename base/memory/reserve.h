@@ -27,7 +27,7 @@ typedef struct prn_reserve {
     bool filled;
 } prn_reserve;
 
-/* Empty. false: out of addresses. */
+/* Reserves `bytes` of addresses, without memory. false: none are left. */
 bool prn_reserve_open(prn_reserve *reserve, size_t bytes);
 /* Fills the range with bytes of undefined contents, charged to the calling thread's budget. `spare` lends its bytes,
  * releases what the range does not need, and gets the bytes back when the range is emptied. NULL or a spare already

@@ -147,7 +147,7 @@ static int choose_rank(const coordinator *c, prony_study_task *task)
 
 static bool make_task(const coordinator *c, const prony_study_task *task, bool together, double limit, message *out)
 {
-    scale_words w;
+    scale_arguments w;
     scale_make_words(&w, c->o, c->job.study, task);
     *out = (message){.bad = w.no_memory};
     message_put_number(out, prony_study_replicas(c->job.study, task->configuration));

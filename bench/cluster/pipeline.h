@@ -95,8 +95,9 @@ typedef struct pipeline {
     progress progress;
     bool lost; /* another rank failed, is silent, or this one was told to stop */
     char failure[PRONY_ERROR_MESSAGE_BYTES];
-    /* Rank 0: by rank, it told of a failure, so it answers; the first report about a rank that answers. */
     const hello *hellos; /* rank 0: of all ranks */
+    /* Rank 0: by rank, it told of a failure, so it answers; the first report about a rank that answers. Of the most
+     * ranks and one more. */
     bool reported[1025];
     char doubtful[PRONY_ERROR_MESSAGE_BYTES];
 } pipeline;
@@ -106,7 +107,7 @@ prony_status pipeline_before(void *user, prony_session *session, prony_error *er
 prony_status pipeline_after(void *user, prony_session *session, prony_error *error);
 /* Begins what can begin, and returns whether all tensors of the next micro-batch are there. */
 bool pipeline_advance(pipeline *p);
-/* Does a message of this rank move, or is one of the next micro-batch missing? */
+/* true: a message of this rank is in flight, or one of the next micro-batch is missing. */
 bool pipeline_outstanding(const pipeline *p);
 
 /* ---- progress.c ---- */

@@ -57,7 +57,7 @@ int command_extract(const options *o)
     prony_error error = {0};
     prony_model *model = NULL;
     if (!o->files.output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
-    if (!is_part(o))
+    if (!is_submodel(o))
         return fail(o, "--from TENSOR or --to TENSOR is missing; without them the submodel is the whole model"),
                EXIT_USAGE;
     if (load_model(o, &model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);

@@ -351,7 +351,7 @@ int command_bench_matrix(const options *o, int background_threads)
     prony_model *model = NULL;
     prony_error error = {0};
     matrix m = {.background_threads = background_threads};
-    if (is_part(o)) return fail(o, "--from and --to need one configuration, not a matrix"), EXIT_USAGE;
+    if (is_submodel(o)) return fail(o, "--from and --to need one configuration, not a matrix"), EXIT_USAGE;
     int code = matrix_command_make_rows(o, &m);
     if (code == EXIT_DONE && load_model(o, &model, o->arguments[0], &error) != PRONY_OK) code = report_error(o, &error);
     if (code == EXIT_DONE) code = matrix_command_measure(o, model, &m);

@@ -38,16 +38,16 @@ void scale_release(scale_job *job);
 /* ---- scale_processes.c ---- */
 
 /* Arguments of a process. Zero-initialise. */
-typedef struct scale_words {
+typedef struct scale_arguments {
     const char **list; /* ends with NULL; free() it */
     size_t count, capacity;
     bool no_memory;
     char numbers[8][40], trips[24];
     size_t number_count;
-} scale_words;
+} scale_arguments;
 
 /* Arguments of the process that measures a task. The strings live as long as `w`, `o`, `study` and `task`. */
-void scale_make_words(scale_words *w, const options *o, const prony_study *study, const prony_study_task *task);
+void scale_make_words(scale_arguments *w, const options *o, const prony_study *study, const prony_study_task *task);
 
 enum { SCALE_FAILURE_BYTES = CHILD_WORDS + 100 };
 /* The results of one block's processes: one, or replicas that ran at once. */

@@ -11,7 +11,7 @@
 
 /* ---- a process's arguments ---- */
 
-static void scale_processes_put(scale_words *w, const char *word)
+static void scale_processes_put(scale_arguments *w, const char *word)
 {
     if (w->count + 2 > w->capacity) {
         const size_t capacity = 2 * w->capacity + 32;
@@ -27,7 +27,7 @@ static void scale_processes_put(scale_words *w, const char *word)
     w->list[w->count] = NULL;
 }
 
-static void put_number(scale_words *w, const char *option, const char *format, double value)
+static void put_number(scale_arguments *w, const char *option, const char *format, double value)
 {
     char *text = w->numbers[w->number_count++];
     snprintf(text, sizeof w->numbers[0], format, value);
@@ -38,7 +38,7 @@ static void put_number(scale_words *w, const char *option, const char *format, d
 }
 
 /* Adds this call's limits. They are not part of the study, because another machine may repeat it with other limits. */
-static void put_limits(scale_words *w, const options *o)
+static void put_limits(scale_arguments *w, const options *o)
 {
     if (o->limits.memory_limit)
         scale_processes_put(w, "--memory-limit"), scale_processes_put(w, o->limits.memory_limit);
@@ -50,11 +50,11 @@ static void put_limits(scale_words *w, const options *o)
     if (o->limits.copy_model) scale_processes_put(w, "--copy-model");
 }
 
-void scale_make_words(scale_words *w, const options *o, const prony_study *study, const prony_study_task *task)
+void scale_make_words(scale_arguments *w, const options *o, const prony_study *study, const prony_study_task *task)
 {
     size_t count;
     const char *const *more = prony_study_arguments(study, &count);
-    *w = (scale_words){0};
+    *w = (scale_arguments){0};
     scale_processes_put(w, "prony");
     scale_processes_put(w, "worker");
     scale_processes_put(w, o->arguments[0]);
@@ -130,7 +130,7 @@ int scale_run_task(const options *o, prony_study *study, const prony_study_task 
 {
     prony_error error = {0};
     scale_round round;
-    scale_words w;
+    scale_arguments w;
     scale_make_words(&w, o, study, task);
     if (w.no_memory) return free(w.list), fail(o, "out of memory");
     int code = scale_run_round(&round, w.list, (size_t)prony_study_replicas(study, task->configuration), limit);

@@ -12,9 +12,9 @@ int open_session(const options *o, prony_model **model, prony_session **session,
     if (load_model(o, model, o->arguments[0], &error) != PRONY_OK) return report_error(o, &error);
     int quantized = quantize_in_place(o, model);
     if (quantized != EXIT_DONE) return quantized;
-    if (!is_part(o)) return make_session(o, *model, session, profile);
+    if (!is_submodel(o)) return make_session(o, *model, session, profile);
     prony_model *part = NULL;
-    int code = open_part(o, *model, &part, session, profile);
+    int code = open_submodel(o, *model, &part, session, profile);
     prony_model_release(*model);
     *model = part;
     return code;

@@ -14,7 +14,7 @@ prony_status load_model(const options *o, prony_model **model, const char *path,
 }
 
 /* Warns once per process about unusable processors in --affinity. */
-static void say_affinity(const options *o, const prony_session *session)
+static void warn_affinity(const options *o, const prony_session *session)
 {
     static bool said;
     const char *failure;
@@ -29,7 +29,7 @@ int make_session(const options *o, prony_model *model, prony_session **session, 
     prony_session_options s = session_options(o);
     s.no_profile = !profile;
     if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
-    say_affinity(o, *session);
+    warn_affinity(o, *session);
     return bind_inputs(o, model, *session);
 }
 
@@ -40,6 +40,6 @@ int make_bare_session(const options *o, prony_model *model, prony_session **sess
     s.no_profile = !profile;
     s.batch = 0;
     if (session_create(session, model, &s, &error) != PRONY_OK) return report_error(o, &error);
-    say_affinity(o, *session);
+    warn_affinity(o, *session);
     return EXIT_DONE;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool is_part(const options *o)
+bool is_submodel(const options *o)
 {
     return o->model.from_count || o->model.to_count;
 }
@@ -107,7 +107,7 @@ static int record_cut(const options *o, prony_model *whole, prony_session *settl
     return code;
 }
 
-int open_part(const options *o, prony_model *whole, prony_model **part, prony_session **session, bool profile)
+int open_submodel(const options *o, prony_model *whole, prony_model **part, prony_session **session, bool profile)
 {
     prony_model *before = NULL;
     prony_session *settled = NULL, *recorded = NULL;

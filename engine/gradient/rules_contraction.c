@@ -108,7 +108,7 @@ static void implicit_output(equation *e)
     out[used] = 0;
 }
 
-static bool take_apart(const char *text, equation *e)
+static bool einsum_parse(const char *text, equation *e)
 {
     size_t term = 0, used = 0;
     bool arrow = false;
@@ -174,7 +174,7 @@ static uint32_t einsum_of(prn_gradient *g, const equation *e, uint32_t i)
 PRN_GRADIENT_RULE(einsum)
 {
     equation e;
-    if (!take_apart(prn_grad_text(g, "equation", ""), &e) || e.inputs != g->node->input_count) {
+    if (!einsum_parse(prn_grad_text(g, "equation", ""), &e) || e.inputs != g->node->input_count) {
         prn_grad_refuse(g, "no gradient rule exists for an equation of this length");
         return;
     }

@@ -20,8 +20,8 @@ typedef struct prn_trace {
     prn_event *events;
     size_t capacity, count;
     uint64_t dropped; /* events that found no room */
-    prn_thread_pool_share
-        *shares; /* [share_steps][members]: each thread's share of each operator; NULL: not asked for */
+    /* [share_steps][members]: each thread's share of each operator; NULL: not asked for. */
+    prn_thread_pool_share *shares;
     size_t share_steps;
     int members;
     void (*watch)(void *user, uint32_t step, bool end); /* called before and after each operator, outside of its stamps;

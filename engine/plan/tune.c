@@ -53,7 +53,7 @@ const prn_tune_verdict *prn_tuning_verdict(const prn_tuning *tuning, const char 
     return v < tuning->verdict_count ? tuning->verdicts[v] : NULL;
 }
 
-bool prn_tuning_judged(prn_tuning *tuning, prn_tune_verdict *verdict)
+bool prn_tuning_set_verdict(prn_tuning *tuning, prn_tune_verdict *verdict)
 {
     const size_t v = tune_find_verdict(tuning, verdict->program);
     if (v == tuning->verdict_count) {
@@ -64,7 +64,7 @@ bool prn_tuning_judged(prn_tuning *tuning, prn_tune_verdict *verdict)
     return true;
 }
 
-void prn_tuning_say(prn_tuning *tuning, const char *format, ...)
+void prn_tuning_add_note(prn_tuning *tuning, const char *format, ...)
 {
     char text[sizeof tuning->note];
     size_t used = strlen(tuning->note);

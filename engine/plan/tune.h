@@ -78,11 +78,11 @@ void prn_tuning_release(prn_tuning *tuning);
 /* Takes over the row, whose pointers must lie in the tuning's pool; false: out of memory. */
 PRN_MUST_USE bool prn_tuning_add(prn_tuning *tuning, prn_tune_row *row);
 /* Takes over the verdict, in place of an earlier one of the same program; false: out of memory. */
-PRN_MUST_USE bool prn_tuning_judged(prn_tuning *tuning, prn_tune_verdict *verdict);
+PRN_MUST_USE bool prn_tuning_set_verdict(prn_tuning *tuning, prn_tune_verdict *verdict);
 /* NULL: no verdict. */
 const prn_tune_verdict *prn_tuning_verdict(const prn_tuning *tuning, const char *program);
 /* Adds a sentence to the note, once. */
-void prn_tuning_say(prn_tuning *tuning, const char *format, ...) PRN_PRINTF(2, 3);
+void prn_tuning_add_note(prn_tuning *tuning, const char *format, ...) PRN_PRINTF(2, 3);
 
 /* Replaces a step's default kernel by the fastest one, before layouts are assigned: by the tuning's row for the
  * problem, or by measurement. A kernel that fails is not taken; PRONY_CANCELLED and no memory are the only failures. */

@@ -77,8 +77,8 @@ typedef struct prn_watcher {
 struct prony_session {
     prony_model *model;
     const prn_graph *graph; /* that is bound: the model's, or last_rows */
-    const prn_graph
-        *last_rows; /* of a generator: logits of the last position only (engine/generate/last_rows.c); NULL: none */
+    /* Of a generator: logits of the last position only (engine/generate/last_rows.c); NULL: none. */
+    const prn_graph *last_rows;
     const prn_graph *merged[2]; /* of a generator: use_cache_branch is false, or true (engine/generate/merged.c) */
     size_t last_rows_output;    /* the output of logits that it was derived for */
     prony_session_options options;

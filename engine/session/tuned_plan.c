@@ -38,9 +38,9 @@ static prony_status begin_tuning(prony_session *session, prn_tuning **out, prony
         const prn_tune_key key = tune_key(session);
         PRN_TRY(prn_tuning_create(&session->tuning, error));
         if (session->precision == PRONY_PRECISION_FP32_STRICT)
-            prn_tuning_say(session->tuning, "fp32-strict chooses its kernels by the problem alone");
+            prn_tuning_add_note(session->tuning, "fp32-strict chooses its kernels by the problem alone");
         else if (session->open_count)
-            prn_tuning_say(session->tuning, "plans for dynamic dimensions choose their kernels by shapes");
+            prn_tuning_add_note(session->tuning, "plans for dynamic dimensions choose their kernels by shapes");
         else if (files)
             files->load(session->tuning, &key, session->options.tune == PRONY_TUNE_NO_CACHE);
     }
@@ -177,16 +177,16 @@ static prony_status tuned_plan_find_verdict(race *r, const char *program, prn_tu
     prony_status status = race_plans(r, verdict, &own);
     if (status == PRONY_CANCELLED) return prn_cancel_check(error);
     if (is_no_room(status)) {
-        prn_tuning_say(tuning, "not compared as a whole: %.200s", own.message);
+        prn_tuning_add_note(tuning, "not compared as a whole: %.200s", own.message);
         return PRONY_OK;
     }
     if (status != PRONY_OK) {
         verdict->reverted = true;
         verdict->failure = prn_bump_strndup(&tuning->pool, own.message, strnlen(own.message, 200));
         if (!verdict->failure) return prn_no_memory(error);
-        prn_tuning_say(tuning, PRN_TUNE_FAILED, verdict->failure);
+        prn_tuning_add_note(tuning, PRN_TUNE_FAILED, verdict->failure);
     }
-    if (!prn_tuning_judged(tuning, verdict)) return prn_no_memory(error);
+    if (!prn_tuning_set_verdict(tuning, verdict)) return prn_no_memory(error);
     tuning->unsaved = true;
     *out = verdict;
     return PRONY_OK;
@@ -213,7 +213,7 @@ static prony_status tuned_plan_judge(prony_session *session, prn_plan **plan, co
     prony_status status =
         obstacle ? PRONY_OK : tuned_plan_create(session, (*plan)->program, &options, &r.standard, &own);
     if (obstacle || is_no_room(status)) {
-        prn_tuning_say(options.tuning, "not compared as a whole: %.200s", obstacle ? obstacle : own.message);
+        prn_tuning_add_note(options.tuning, "not compared as a whole: %.200s", obstacle ? obstacle : own.message);
         return PRONY_OK;
     }
     if (status != PRONY_OK) {

@@ -1,6 +1,6 @@
 /* com.microsoft Attention and MultiHeadAttention, as adapters onto prony::Attention.
  *
- * What lies in the form of ops/attention/contrib_attention.h already is taken as it is, the rest is laid out in
+ * Operands that have the form of ops/attention/contrib_attention.h are taken as they are; others are laid out in
  * scratch. Attention projects its input by one product first. Invariant: a row of heads is laid out by one task. */
 #include "ops/attention/contrib_attention.h"
 

@@ -84,10 +84,10 @@ static void group_query_rotate(const gqa_job *job, void *row, int64_t position)
         prn_convert(cosine, job->work, prn_block_at(cosines->data, cosines->dtype, angle), cosines->dtype, n);
         prn_convert(sine, job->work, prn_block_at(sines->data, sines->dtype, angle), sines->dtype, n);
         if (job->work == PRONY_FLOAT32) {
-            float *y = (float *)row + at * pairs.step;
+            float *y = (float *)row + at * pairs.pair_stride;
             prn_rotate_f32(y, y, (const float *)(void *)cosine, (const float *)(void *)sine, n, pairs);
         } else {
-            double *y = (double *)row + at * pairs.step;
+            double *y = (double *)row + at * pairs.pair_stride;
             prn_rotate_f64(y, y, cosine, sine, n, pairs);
         }
     }

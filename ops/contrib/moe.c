@@ -318,7 +318,7 @@ static prony_status moe_native_run(const prony_context *context)
 {
     moe_job job = {.context = context, .state = context->state};
     moe_space space;
-    job.m = prn_moe_placed(context, &job.state->problem);
+    job.m = prn_moe_with_operands(context, &job.state->problem);
     const prn_moe *m = &job.m;
     if (!space_of(m, &space) || space.end > context->scratch_bytes)
         return prony_fail(context, PRONY_INTERNAL, "the working space is too small");

@@ -55,7 +55,7 @@ prony_status prn_moe_check(const prony_context *context);
 /* Checks all shapes. */
 prony_status prn_moe_read(const prony_context *context, prn_moe *out);
 /* Copies a parsed problem, with the operands of the present context. */
-prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read);
+prn_moe prn_moe_with_operands(const prony_context *context, const prn_moe *read);
 
 /* The codes in the inputs of QMoE (prn_op's packed_codes). */
 prn_packed_qint8 prn_moe_packed_codes(const prony_context *context, size_t input);

@@ -57,7 +57,9 @@ prony_status prn_moe_check(const prony_context *context)
     return ((const prn_moe_inputs *)prn_variant(context))->coded ? moe_read_check_codes(context) : PRONY_OK;
 }
 
-static prony_status wants(const prony_context *context, size_t input, int rank, int64_t a, int64_t b, int64_t c)
+/* The input, if there is one, has the shape [a, b, c][:rank]; dims beyond the rank are ignored. */
+static prony_status moe_check_shape(const prony_context *context, size_t input, int rank, int64_t a, int64_t b,
+                                    int64_t c)
 {
     char text[PRN_SHAPE_TEXT_BYTES], right[PRN_SHAPE_TEXT_BYTES];
     const prony_value *value = prn_input(context, input);
@@ -87,7 +89,7 @@ static void moe_read_take_operands(const prony_context *context, prn_moe *m)
     }
 }
 
-prn_moe prn_moe_placed(const prony_context *context, const prn_moe *read)
+prn_moe prn_moe_with_operands(const prony_context *context, const prn_moe *read)
 {
     prn_moe m = *read;
     moe_read_take_operands(context, &m);
@@ -112,19 +114,19 @@ static prony_status read_layer(const prony_context *context, prn_moe *m, int ind
     if (k % pack != 0 || (m->block && k % m->block != 0))
         return prony_fail(context, PRONY_SHAPE_MISMATCH, "fc%d has %lld inputs, which do not fill bytes and blocks",
                           index + 1, (long long)k);
-    PRN_TRY(wants(context, in->weights[index], 3, m->experts, n, k / pack));
+    PRN_TRY(moe_check_shape(context, in->weights[index], 3, m->experts, n, k / pack));
     if (layer->bias) PRN_TRY(prn_check_type(context, in->biases[index], type));
-    if (layer->bias) PRN_TRY(wants(context, in->biases[index], 2, m->experts, n, 0));
+    if (layer->bias) PRN_TRY(moe_check_shape(context, in->biases[index], 2, m->experts, n, 0));
     if (!in->coded) return PRONY_OK;
     if (!layer->scale)
         return prony_fail(context, PRONY_INVALID_MODEL, "input %zu (scales of fc%d) is missing", in->scales[index],
                           index + 1);
     PRN_TRY(prn_check_type(context, in->scales[index], TYPES));
-    PRN_TRY(wants(context, in->scales[index], m->block ? 3 : 2, m->experts, n, m->block ? blocks : 0));
+    PRN_TRY(moe_check_shape(context, in->scales[index], m->block ? 3 : 2, m->experts, n, m->block ? blocks : 0));
     if (!layer->zero) return PRONY_OK;
     PRN_TRY(prn_check_type(context, in->zeros[index], PRN_TYPE(PRONY_UINT8)));
-    return wants(context, in->zeros[index], m->block ? 3 : 2, m->experts, m->block ? n : prn_ceil_div(n, pack),
-                 m->block ? prn_ceil_div(blocks, pack) : 0);
+    return moe_check_shape(context, in->zeros[index], m->block ? 3 : 2, m->experts,
+                           m->block ? n : prn_ceil_div(n, pack), m->block ? prn_ceil_div(blocks, pack) : 0);
 }
 
 static prony_status read_tokens(const prony_context *context, prn_moe *m)
@@ -139,14 +141,14 @@ static prony_status read_tokens(const prony_context *context, prn_moe *m)
     m->width = x->dim[x->rank - 1];
     m->tokens = prn_shape_count(x, 0, x->rank - 1);
     m->experts = m->router->shape.dim[1];
-    PRN_TRY(wants(context, 1, 2, m->tokens, m->experts, 0));
+    PRN_TRY(moe_check_shape(context, 1, 2, m->tokens, m->experts, 0));
     m->top = m->params->k;
     if (m->top > m->experts || m->experts > INT32_MAX)
         return prony_fail(context, PRONY_OUT_OF_RANGE, "k is %lld, of %lld experts", (long long)m->top,
                           (long long)m->experts);
     if (!m->mix) return PRONY_OK;
     PRN_TRY(prn_check_type(context, in->mix, type));
-    return wants(context, in->mix, 2, m->tokens, m->experts, 0);
+    return moe_check_shape(context, in->mix, 2, m->tokens, m->experts, 0);
 }
 
 /* Sizes, activation and the three layers of the experts; SwiGLU has its gate in fc1 (joined) or in fc3, never in

@@ -130,7 +130,7 @@ prony_status prn_moe_reference_run(const prony_context *context)
     moe_reference job = *(const moe_reference *)context->state;
     const int64_t tasks = prn_ceil_div(job.m.tokens, job.per_task);
     job.context = context;
-    job.m = prn_moe_placed(context, &job.m);
+    job.m = prn_moe_with_operands(context, &job.m);
     job.space = context->scratch;
     if (tasks > 0) prn_parallel_tasks(context->threads, tasks, reference_tokens, &job);
     return PRONY_OK;

@@ -3,8 +3,8 @@
  *
  *   trip:  iteration, condition, carried...  --body-->  condition, carried..., one slice per scan output...
  *
- * Where the number of trips is known beforehand, so are the shapes of the scan outputs, and their slices are written in
- * their places; otherwise the stack grows by doubling. */
+ * If the number of trips is known beforehand, so are the shapes of the scan outputs, and their slices are written in
+ * place; otherwise the stack grows by doubling. */
 #include "base/threads/cancel.h"
 #include "base/memory/stack.h"
 #include "ops/kernels/subgraph.h"
@@ -133,7 +133,7 @@ static prony_status loop_prepare(const prony_context *context, prn_prepared *out
 {
     prn_trip_body body;
     PRN_TRY(loop_make_body(context, &body));
-    out->scratch_bytes = prn_trip_scratch(&body) + scan_count(&body) * sizeof(stack);
+    out->scratch_bytes = prn_trip_scratch_bytes(&body) + scan_count(&body) * sizeof(stack);
     return PRONY_OK;
 }
 
@@ -209,7 +209,7 @@ static PRN_OWN_FRAME prony_status loop_start(const prony_context *context, loop_
     prn_trip_body *body = &run->body;
     PRN_TRY(loop_make_body(context, body));
     prn_trip_state_init(&run->state, body, context->scratch);
-    run->stacks = (stack *)(void *)((char *)context->scratch + prn_trip_scratch(body));
+    run->stacks = (stack *)(void *)((char *)context->scratch + prn_trip_scratch_bytes(body));
     memset(run->stacks, 0, scan_count(body) * sizeof *run->stacks);
     PRN_TRY(prn_scalar_int(context, 0, INT64_MAX, &run->most));
     run->on = true;

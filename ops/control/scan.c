@@ -225,7 +225,7 @@ static prony_status scan_prepare(const prony_context *context, prn_prepared *out
 {
     scan_form form;
     PRN_TRY(scan_make_form(context, &form));
-    out->scratch_bytes = prn_trip_scratch(&form.body) + form.scans_in * sizeof(scan_slice);
+    out->scratch_bytes = prn_trip_scratch_bytes(&form.body) + form.scans_in * sizeof(scan_slice);
     return PRONY_OK;
 }
 
@@ -386,7 +386,7 @@ static PRN_OWN_FRAME prony_status scan_start(const prony_context *context, scan_
     const prn_trip_body *body = &run->form.body;
     PRN_TRY(scan_make_form(context, &run->form));
     prn_trip_state_init(&run->state, body, context->scratch);
-    run->slices = (scan_slice *)(void *)((char *)context->scratch + prn_trip_scratch(body));
+    run->slices = (scan_slice *)(void *)((char *)context->scratch + prn_trip_scratch_bytes(body));
     run->trips = run->batch = -1;
     for (size_t i = 0; i < body->input_count; i++) {
         prony_value type;

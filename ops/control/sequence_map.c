@@ -55,7 +55,7 @@ static prony_status map_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_trip_body body;
     PRN_TRY(sequence_map_make_body(context, &body));
-    out->scratch_bytes = prn_trip_scratch(&body) + context->output_count * sizeof(prony_value);
+    out->scratch_bytes = prn_trip_scratch_bytes(&body) + context->output_count * sizeof(prony_value);
     return PRONY_OK;
 }
 
@@ -81,7 +81,7 @@ static prony_status map_run(const prony_context *context)
     prn_trip_state state;
     PRN_TRY(sequence_map_make_body(context, &body));
     prn_trip_state_init(&state, &body, context->scratch);
-    prony_value *made = (prony_value *)(void *)((char *)context->scratch + prn_trip_scratch(&body));
+    prony_value *made = (prony_value *)(void *)((char *)context->scratch + prn_trip_scratch_bytes(&body));
     size_t count = context->inputs[0]->count;
     for (size_t i = 1; i < body.input_count; i++) {
         if (context->inputs[i]->kind != PRONY_SEQUENCE || context->inputs[i]->count == count) continue;

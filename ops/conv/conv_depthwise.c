@@ -85,8 +85,8 @@ typedef struct depthwise_plan {
     bool transposed;
     const float *packed;          /* NULL: the weights are made in the run, and packed into its scratch */
     int64_t blocks, rows, pieces; /* of a task; tasks of a block */
-    axis_phase
-        axis[2][MOST_STRIDE]; /* of rows and columns; Conv has one of columns, and its outputs, first and end alone */
+    /* Of rows and columns; Conv has one of columns, and its outputs, first and end alone. */
+    axis_phase axis[2][MOST_STRIDE];
     int64_t weights[MOST_STRIDE][MOST_STRIDE]; /* transposed: where those of two remainders begin, in vectors */
 } depthwise_plan;
 

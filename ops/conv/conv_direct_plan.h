@@ -13,7 +13,7 @@ enum {
     PRN_DIRECT_MOST_FRESH = 8
 };
 
-/* The end of the sums. */
+/* Post-operations that the tiles apply to their sums. */
 typedef struct prn_direct_epilogue {
     size_t added; /* which input they are added to; 0: none */
     bool clamped; /* what they become between `low` and `high` */
@@ -135,9 +135,10 @@ static inline int64_t prn_direct_packed_count(const prn_direct_plan *plan)
 
 /* An empty state of `count` parts; NULL: no memory. */
 prn_direct_state *prn_direct_state_make(size_t count, int64_t sets);
-/* The next part of the state: `tap` tells its `taps` taps one after the other. `windows`: the source is a plain image; NULL:
- * it is blocked. The other fields are derived. */
+/* Describes tap number `index` of a part. */
 typedef void prn_direct_tap_fn(const void *argument, int64_t index, prn_direct_tap *tap);
+/* Adds a part with `taps` taps to the state; `tap` describes each. `windows`: the source is a plain image; NULL: it is
+ * blocked. The other fields are derived. */
 prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
                                  const prn_direct_part *part, int64_t taps, prn_direct_tap_fn *tap,
                                  const void *argument, prn_direct_windows *windows);
@@ -159,7 +160,7 @@ void prn_direct_facts(int64_t out_channels, int64_t positions, int64_t depth, pr
 
 /* The tiles of the running processor. */
 const prn_direct_simd *prn_direct_tiles(void);
-/* True if tiles of so many output channels can end with the context's post-operations; what they are then. */
+/* True if tiles of so many output channels can end with the context's post-operations. */
 bool prn_direct_can_fuse(const prony_context *context, int64_t out_channels);
 /* True if there are post-operations that tiles leave to the loops of vec.h, where they take less than in oneDNN's
  * kernels with AVX2. */

@@ -22,10 +22,10 @@ typedef struct prn_direct_tile {
     int64_t w_block;      /* between input blocks; units are filled up with zeros */
     int64_t in_blocks, taps;
     bool ends_half; /* the second half of the last input block's channels is zeros */
-    const int32_t
-        *steps; /* NULL: as above. Else the input is plain: x is the tile's first window, that of each position begins
-                   `stride` floats (1, 2 or 4) behind the last one's, its `taps` elements stand at these distances from
-                   its beginning, and weights are [tap][output block][output lane]; there is one input block */
+    /* NULL: as above. Else the input is plain: x is the tile's first window, that of each position begins `stride`
+     * floats (1, 2 or 4) behind the last one's, its `taps` elements stand at these distances from its beginning, and
+     * weights are [tap][output block][output lane]; there is one input block. */
+    const int32_t *steps;
     int64_t stride;
     float *y;
     int64_t y_block;

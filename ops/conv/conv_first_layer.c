@@ -3,9 +3,9 @@
  * A small image is copied with its padding into the scratch and read there. Of others:
  *
  *     task = one image, some rows of the output, a group of up to four output channel blocks
- *     tile = a few successive positions of a row, all blocks of the group, sums in registers; what their windows see is
- * read where it lies, or, where some of it is padding, from a copy of those rows and columns
+ *     tile = a few successive positions of a row, all blocks of the group, sums in registers
  *
+ * Windows read the image in place; windows that touch padding read a copy of those rows and columns.
  * Packed weights belong to the model: [group][channel, row and column of the window][block of the group][output lane].
  * Invariant: pieces depend on the problem alone; each output is summed in one order. */
 #include "ops/conv/conv_kernels.h"

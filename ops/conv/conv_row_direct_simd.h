@@ -37,9 +37,8 @@ typedef struct prn_row_direct_fill {
 
 typedef struct prn_row_direct_simd {
     int64_t lanes, channels; /* of a vector; most output channels of a tile */
-    int64_t
-        vectors[PRN_ROW_DIRECT_MOST_CHANNELS + 1]; /* most of a tile with so many channels; never more with one channel
-                                                    more */
+    /* Most of a tile with so many channels; never more with one channel more. */
+    int64_t vectors[PRN_ROW_DIRECT_MOST_CHANNELS + 1];
     /* tile[channels][vectors], both at least 1 */
     void (*tile[PRN_ROW_DIRECT_MOST_CHANNELS + 1][PRN_ROW_DIRECT_MOST_VECTORS + 1])(const prn_row_direct_tile *tile);
     void (*fill)(float *to, const prn_row_direct_fill *fill);

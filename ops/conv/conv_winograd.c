@@ -243,7 +243,7 @@ typedef float patch[PRN_WINOGRAD_MOST_SIDE - 2][PRN_WINOGRAD_MOST_SIDE - 2][MOST
 
 /* A row of tiles of one channel block, whose plane of the input or output is the one given. */
 typedef struct row_of_tiles {
-    prn_winograd_place place;
+    prn_winograd_tile_offset place;
     int64_t row, column; /* floats between its rows, and between its columns */
 } row_of_tiles;
 
@@ -275,7 +275,7 @@ static void forward_row(const job *job, const prn_winograd_batch *batch, int64_t
 {
     const prn_winograd_tiling *cut = job->cut;
     const row_of_tiles row = row_at(job, number % cut->tile_rows, job->conv->window.in[2]);
-    const prn_winograd_place *place = &row.place;
+    const prn_winograd_tile_offset *place = &row.place;
     const int64_t lanes = job->simd->lanes, top = place->top - place->pad[0];
     const bool whole = top >= 0 && top + cut->rows + 2 <= place->in[0];
     const float *phase = plane + place->x_first * lanes;
@@ -429,7 +429,7 @@ static void inverse_row(const job *job, const prn_winograd_batch *batch, int64_t
 {
     const prn_winograd_tiling *cut = job->cut;
     const row_of_tiles row = row_at(job, number % cut->tile_rows, job->conv->window.out[2]);
-    const prn_winograd_place *place = &row.place;
+    const prn_winograd_tile_offset *place = &row.place;
     const int64_t lanes = job->simd->lanes, tiles = batch->column_end - batch->column,
                   left = batch->column * cut->columns;
     const int64_t rows = prn_least(place->out[0] - place->top, cut->rows);

@@ -95,17 +95,17 @@ int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_tiling *cut)
                     conv->out_channels * tile->inverse_flops);
 }
 
-prn_winograd_place prn_winograd_place_of(const prn_window *window, const prn_winograd_tiling *cut, int64_t row)
+prn_winograd_tile_offset prn_winograd_place_of(const prn_window *window, const prn_winograd_tiling *cut, int64_t row)
 {
     if (cut->phases == 1) {
-        return (prn_winograd_place){.top = row * cut->rows,
-                                    .in = {window->in[1], window->in[2]},
-                                    .out = {window->out[1], window->out[2]},
-                                    .pad = {window->pad_begin[1], window->pad_begin[2]}};
+        return (prn_winograd_tile_offset){.top = row * cut->rows,
+                                          .in = {window->in[1], window->in[2]},
+                                          .out = {window->out[1], window->out[2]},
+                                          .pad = {window->pad_begin[1], window->pad_begin[2]}};
     }
     const int64_t phase = row / cut->phase_rows;
     const int64_t begin[2] = {phase / window->dilation[2], phase % window->dilation[2]};
-    prn_winograd_place place = {.top = row % cut->phase_rows * cut->rows};
+    prn_winograd_tile_offset place = {.top = row % cut->phase_rows * cut->rows};
     for (int i = 0; i < 2; i++) {
         const int64_t step = window->dilation[i + 1], in = window->in[i + 1], out = window->out[i + 1];
         /* The first window begins at begin - pad, which is `pad` steps before `first`. */

@@ -35,16 +35,16 @@ typedef struct prn_winograd_batch {
 } prn_winograd_batch;
 
 /* A row of tiles in its phase, along rows and columns. A later phase may have fewer outputs than there are tiles. */
-typedef struct prn_winograd_place {
+typedef struct prn_winograd_tile_offset {
     int64_t top;                   /* the first output row */
     int64_t in[2], out[2], pad[2]; /* of the phase */
     int64_t x_first, y_first;      /* where it begins, in positions of the input and of the output */
-} prn_winograd_place;
+} prn_winograd_tile_offset;
 
 extern const struct prn_winograd_tile {
     int64_t rows, columns;
-    int64_t
-        least_channels; /* summed over: of fewer it is less exact than a plain sum (docs/internals/accuracy_contract.md) */
+    /* Summed over: of fewer it is less exact than a plain sum (docs/internals/accuracy_contract.md). */
+    int64_t least_channels;
     int64_t long_channels;                /* from so many on running sums may be long */
     int64_t forward_flops, inverse_flops; /* of a tile of one channel */
 } prn_winograd_tiles[PRN_WINOGRAD_KINDS];
@@ -56,7 +56,7 @@ void prn_winograd_tiling_as(const prn_conv *conv, const prn_winograd_simd *simd,
 int64_t prn_winograd_flops(const prn_conv *conv, const prn_winograd_tiling *cut);
 
 /* `row` is that of an image. */
-prn_winograd_place prn_winograd_place_of(const prn_window *window, const prn_winograd_tiling *cut, int64_t row);
+prn_winograd_tile_offset prn_winograd_place_of(const prn_window *window, const prn_winograd_tiling *cut, int64_t row);
 prn_winograd_batch prn_winograd_batch_at(const prn_winograd_tiling *cut, int64_t index);
 /* The first output block of a group: blocks are dealt to as few groups as there can be, evenly. */
 static inline int64_t prn_winograd_first_block(const prn_winograd_tiling *cut, int64_t group)

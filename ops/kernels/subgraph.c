@@ -117,7 +117,7 @@ prony_status prn_subgraph_count(const prony_context *context, const struct prn_g
     return context->services->subgraph_port(context, graph, true, SIZE_MAX, outputs, &none);
 }
 
-/* *changed: a type did. */
+/* Sets *changed to true if a type did; it never clears it. */
 static PRN_OWN_FRAME prony_status widen_carried(const prony_context *context, const prn_trip_body *body,
                                                 prony_value *inputs, const prony_value *outputs, bool *changed)
 {
@@ -160,14 +160,14 @@ prony_status prn_trip_cost(const prony_context *context, const struct prn_graph 
     return PRONY_OK;
 }
 
-size_t prn_trip_scratch(const prn_trip_body *body)
+size_t prn_trip_scratch_bytes(const prn_trip_body *body)
 {
     return (2 * body->carried_count + body->output_count) * sizeof(prony_value) + body->input_count * sizeof(void *);
 }
 
 void prn_trip_state_init(prn_trip_state *state, const prn_trip_body *body, void *scratch)
 {
-    memset(scratch, 0, prn_trip_scratch(body));
+    memset(scratch, 0, prn_trip_scratch_bytes(body));
     state->carried = scratch;
     state->next = state->carried + body->carried_count;
     state->results = state->next + body->carried_count;

@@ -49,7 +49,7 @@ typedef struct prn_trip_state {
     const prony_value **inputs; /* of the body; those of carried values point into `carried` */
     bool owned;                 /* carried values are the operator's own: after the first trip */
 } prn_trip_state;
-size_t prn_trip_scratch(const prn_trip_body *body);
+size_t prn_trip_scratch_bytes(const prn_trip_body *body);
 void prn_trip_state_init(prn_trip_state *state, const prn_trip_body *body, void *scratch);
 /* One trip: runs the body on state->inputs. Its outputs are in state->results until prn_trip_advance. */
 prony_status prn_trip_run(const prony_context *context, const prn_trip_body *body, prn_trip_state *state);

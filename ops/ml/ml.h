@@ -1,7 +1,7 @@
-/* What the ai.onnx.ml operators share: input 0 as rows of features, list attributes as values, class labels, and the
+/* Shared by the ai.onnx.ml operators: input 0 as rows of features, list attributes as values, class labels, and the
  * transforms that turn scores into what is given out. Values made here borrow from the node's attributes.
  *
- * Where the specification is silent, results are those of ONNX Runtime. A map is the tensor of its values, in the order
+ * If the specification is silent, results are those of ONNX Runtime. A map is the tensor of its values, in the order
  * of the keys that the node's attributes list. */
 #ifndef PRN_OPS_ML_ML_H
 #define PRN_OPS_ML_ML_H

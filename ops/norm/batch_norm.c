@@ -120,7 +120,7 @@ static void put_statistic(const prony_context *context, size_t output, int64_t i
     if (out) prn_put_f64(out->data, out->dtype, i, value);
 }
 
-/* The walk of a training step over the elements of a channel. */
+/* Kernels of a training step: the statistics of a channel, then its scaling. */
 typedef struct training {
     const prony_context *context;
     void (*measure)(const prony_context *context, int64_t channel, int64_t runs, double *mean, double *variance);

@@ -9,7 +9,7 @@
  * where S is the integer product of int_gemm.h. An operator is a row of input numbers; one description serves all.
  * prony::QGemm, which rewriting makes, keeps the codes within bounds of its own.
  *
- * Where B is constant and its codes are signed bytes, the first kernel multiplies bytes (qint8_matmul.c). Otherwise the
+ * If B is constant and its codes are signed bytes, the first kernel multiplies bytes (qint8_matmul.c). Otherwise the
  * state is B's panels of 16 bits, owned by the model. */
 #include "ops/quantized/int_matmul.h"
 

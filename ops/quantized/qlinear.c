@@ -1,7 +1,7 @@
 /* Elementwise operators on 8-bit codes, from com.microsoft: QLinearAdd, QLinearMul, QLinearSigmoid, QLinearLeakyRelu
  * and QLinearConcat. Each is dequantize, the operator on floats, quantize.
  *
- * What depends on one code alone goes through a table of 256 entries, built in each run from the scales. Invariant:
+ * A function of one code alone goes through a table of 256 entries, built in each run from the scales. Invariant:
  * elements are independent, so any cut among threads gives the same codes. */
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"

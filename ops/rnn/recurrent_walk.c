@@ -6,8 +6,8 @@
 #include "base/threads/cancel.h"
 #include "ops/rnn/recurrent_native.h"
 
-/* Of a fused step: what is worth another thread, and is done between two looks at whether to go on. */
-/* Chosen without measurement: tens of microseconds between two looks at cancellation. */
+/* Multiply-adds of a fused step that are worth another thread, and that pass between two tests of cancellation. Chosen
+ * without measurement: tens of microseconds. */
 enum { PIECE_MACS = 1 << 19 };
 
 static const float *recurrent_walk_values(const prony_value *value)

@@ -32,21 +32,22 @@ static dnnl_status_t add_residuals(prn_dnnl_call *call, const prn_post_ops *post
 }
 
 dnnl_status_t prn_dnnl_call_make(prn_dnnl_call *call, dnnl_primitive_t primitive, const_dnnl_primitive_desc_t desc,
-                                 const prn_post_ops *post_ops, bool bias, const prn_dnnl_places *places)
+                                 const prn_post_ops *post_ops, bool bias, const prn_dnnl_operands *operands)
 {
     prn_dnnl_desc_view x = dnnl_primitive_desc_query_md(desc, dnnl_query_src_md, 0);
     prn_dnnl_desc_view weights = dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 0);
     prn_dnnl_desc_view y = dnnl_primitive_desc_query_md(desc, dnnl_query_dst_md, 0);
     prn_dnnl_desc_view work = dnnl_primitive_desc_query_md(desc, dnnl_query_scratchpad_md, 0);
     call->primitive = primitive;
-    dnnl_status_t status = add_argument(call, DNNL_ARG_SRC, x, places->x, &call->x);
-    if (status == dnnl_success) status = add_argument(call, DNNL_ARG_WEIGHTS, weights, places->weights, &call->weights);
+    dnnl_status_t status = add_argument(call, DNNL_ARG_SRC, x, operands->x, &call->x);
+    if (status == dnnl_success)
+        status = add_argument(call, DNNL_ARG_WEIGHTS, weights, operands->weights, &call->weights);
     if (status == dnnl_success && bias)
         status = add_argument(call, DNNL_ARG_BIAS, dnnl_primitive_desc_query_md(desc, dnnl_query_weights_md, 1),
-                              places->bias, &call->bias);
-    if (status == dnnl_success) status = add_argument(call, DNNL_ARG_DST, y, places->y, &call->y);
+                              operands->bias, &call->bias);
+    if (status == dnnl_success) status = add_argument(call, DNNL_ARG_DST, y, operands->y, &call->y);
     if (status == dnnl_success && dnnl_memory_desc_get_size(work))
-        status = add_argument(call, DNNL_ARG_SCRATCHPAD, work, places->scratch, &call->scratch);
+        status = add_argument(call, DNNL_ARG_SCRATCHPAD, work, operands->scratch, &call->scratch);
     return status == dnnl_success ? add_residuals(call, post_ops, y) : status;
 }
 
@@ -69,29 +70,30 @@ static dnnl_status_t set_handle(dnnl_memory_t memory, const void *data, dnnl_str
 typedef struct call_request {
     prn_dnnl_call *call;
     dnnl_stream_t stream;
-    const prn_dnnl_places *places;
+    const prn_dnnl_operands *operands;
 } call_request;
 
+/* A callback of prn_dnnl_guarded: `argument` is a call_request. */
 static dnnl_status_t run_requested(void *argument)
 {
     const call_request *request = argument;
     prn_dnnl_call *call = request->call;
-    const prn_dnnl_places *places = request->places;
+    const prn_dnnl_operands *operands = request->operands;
     dnnl_stream_t stream = request->stream;
-    dnnl_status_t status = set_handle(call->x, places->x, stream);
-    if (status == dnnl_success) status = set_handle(call->weights, places->weights, stream);
-    if (status == dnnl_success) status = set_handle(call->bias, places->bias, stream);
-    if (status == dnnl_success) status = set_handle(call->y, places->y, stream);
-    if (status == dnnl_success) status = set_handle(call->scratch, places->scratch, stream);
+    dnnl_status_t status = set_handle(call->x, operands->x, stream);
+    if (status == dnnl_success) status = set_handle(call->weights, operands->weights, stream);
+    if (status == dnnl_success) status = set_handle(call->bias, operands->bias, stream);
+    if (status == dnnl_success) status = set_handle(call->y, operands->y, stream);
+    if (status == dnnl_success) status = set_handle(call->scratch, operands->scratch, stream);
     for (int i = 0; i < PRN_MAX_POST_OPS && status == dnnl_success; i++)
-        status = set_handle(call->residual[i], places->residual[i], stream);
+        status = set_handle(call->residual[i], operands->residual[i], stream);
     if (status == dnnl_success) status = dnnl_primitive_execute(call->primitive, stream, call->count, call->arguments);
     return status;
 }
 
-dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_places *places)
+dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_operands *operands)
 {
-    call_request request = {call, stream, places};
+    call_request request = {call, stream, operands};
     return prn_dnnl_guarded(run_requested, &request);
 }
 

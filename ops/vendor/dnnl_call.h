@@ -16,17 +16,17 @@ typedef struct prn_dnnl_call {
     dnnl_memory_t residual[PRN_MAX_POST_OPS]; /* NULL: not a residual, or summed in place */
 } prn_dnnl_call;
 
-/* The bytes of a call; NULL: those for which it was made. */
-typedef struct prn_dnnl_places {
+/* The operands of one call; NULL: those that prn_dnnl_call_make was given. */
+typedef struct prn_dnnl_operands {
     const void *x, *weights, *bias;
     void *y, *scratch;
     const void *residual[PRN_MAX_POST_OPS];
-} prn_dnnl_places;
+} prn_dnnl_operands;
 
 /* A failure leaves something to drop. */
 dnnl_status_t prn_dnnl_call_make(prn_dnnl_call *call, dnnl_primitive_t primitive, const_dnnl_primitive_desc_t desc,
-                                 const prn_post_ops *post_ops, bool bias, const prn_dnnl_places *places);
+                                 const prn_post_ops *post_ops, bool bias, const prn_dnnl_operands *operands);
 void prn_dnnl_call_drop(prn_dnnl_call *call);
-dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_places *places);
+dnnl_status_t prn_dnnl_call_run(prn_dnnl_call *call, dnnl_stream_t stream, const prn_dnnl_operands *operands);
 
 #endif

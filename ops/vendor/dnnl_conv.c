@@ -213,8 +213,8 @@ typedef struct conv_state {
     int64_t batch, y_spatial;
     int64_t lanes_to_clear; /* in the last block of every image */
     size_t y_bytes, copy_offset;
-    bool copies;               /* some residual may have to be kept in scratch */
-    prn_dnnl_places constants; /* weights and bias, where there are tiles */
+    bool copies;                 /* some residual may have to be kept in scratch */
+    prn_dnnl_operands constants; /* weights and bias, where there are tiles */
     size_t tiles_offset;
     prn_dnnl_tiled *tiled;
     int64_t count; /* 0: there are tiles */
@@ -251,9 +251,9 @@ static dnnl_status_t fill_piece(conv_state *state, const prn_dnnl_problem *probl
     int64_t channel = place.group * problem->group_out + place.out;
     int64_t y_plane = place.image * problem->groups * problem->group_out + channel;
     int64_t x_plane = (place.image * problem->groups + place.group) * problem->group_in;
-    const prn_dnnl_places places = {.weights = operands->weights + (size_t)(index % prn_dnnl_channel_pieces(problem)) *
-                                                                       operands->weights_step,
-                                    .bias = operands->bias ? operands->bias + channel : NULL};
+    const prn_dnnl_operands places = {
+        .weights = operands->weights + (size_t)(index % prn_dnnl_channel_pieces(problem)) * operands->weights_step,
+        .bias = operands->bias ? operands->bias + channel : NULL};
     piece->x_offset = (size_t)(x_plane * problem->conv.in_spatial) * sizeof(float);
     piece->y_offset = (size_t)(y_plane * problem->conv.out_spatial) * sizeof(float);
     piece->y_count = size->batch * size->groups * size->out * problem->conv.out_spatial;
@@ -305,7 +305,7 @@ static dnnl_status_t dnnl_conv_fill_state(conv_state *state, const prony_context
         status = dnnl_stream_create(&state->stream, prn_dnnl_engine(), dnnl_stream_default_flags);
     if (status == dnnl_success && problem->tiling.total) {
         size_t bytes = 0;
-        state->constants = (prn_dnnl_places){.weights = operands->weights, .bias = operands->bias};
+        state->constants = (prn_dnnl_operands){.weights = operands->weights, .bias = operands->bias};
         state->tiles_offset = *scratch;
         status =
             prn_dnnl_tiled_make(&state->tiled, context, problem, &state->constants, operands->weights_step, &bytes);
@@ -456,7 +456,7 @@ static void dnnl_conv_run_piece(void *argument, int64_t task)
 {
     const job *job = argument;
     conv_piece *piece = &job->state->piece[task];
-    prn_dnnl_places places = {
+    prn_dnnl_operands places = {
         .x = job->x + piece->x_offset, .y = job->y + piece->y_offset, .scratch = job->scratch + piece->scratch_offset};
     for (int i = 0; i < PRN_MAX_POST_OPS; i++)
         if (job->residual[i]) places.residual[i] = job->residual[i] + piece->y_offset;
@@ -469,7 +469,7 @@ static void dnnl_conv_run_piece(void *argument, int64_t task)
 static prony_status run_tiled(const prony_context *context, const job *job)
 {
     conv_state *state = job->state;
-    prn_dnnl_places places = state->constants;
+    prn_dnnl_operands places = state->constants;
     places.x = job->x;
     places.y = job->y;
     places.scratch = job->scratch + state->tiles_offset;

@@ -56,7 +56,7 @@ static size_t dnnl_tiled_larger(size_t a, size_t b)
 /* ---- made */
 
 /* Makes the primitive of one tile shape, with a call per lane, and raises the room that a lane needs. */
-static dnnl_status_t dnnl_tiled_make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl_places *places)
+static dnnl_status_t dnnl_tiled_make_form(prn_dnnl_tiled *tiled, int number, const prn_dnnl_operands *places)
 {
     const prn_dnnl_problem *problem = &tiled->problem;
     const prn_dnnl_piece *piece = number % 2 ? &problem->last : &problem->piece;
@@ -81,7 +81,7 @@ static dnnl_status_t dnnl_tiled_make_form(prn_dnnl_tiled *tiled, int number, con
     for (int64_t lane = 0; lane < tiled->lanes && status == dnnl_success; lane++)
         status = prn_dnnl_call_make(&tiled->call[lane * tiled->forms + number], form->primitive, desc, &problem->head,
                                     places->bias != NULL,
-                                    &(prn_dnnl_places){.weights = places->weights, .bias = places->bias});
+                                    &(prn_dnnl_operands){.weights = places->weights, .bias = places->bias});
     dnnl_primitive_desc_destroy(desc);
     return status;
 }
@@ -97,7 +97,7 @@ static int64_t y_copies(const prn_post_ops *post_ops)
 
 /* Makes every tile shape's primitives; *scratch is the room of all lanes. On failure *out is released by the caller. */
 dnnl_status_t prn_dnnl_tiled_make(prn_dnnl_tiled **out, const prony_context *context, const prn_dnnl_problem *problem,
-                                  const prn_dnnl_places *places, size_t weights_step, size_t *scratch)
+                                  const prn_dnnl_operands *places, size_t weights_step, size_t *scratch)
 {
     const int forms = 2 * prn_dnnl_tile_shapes(&problem->tiling);
     const int64_t items = problem->conv.batch * prn_dnnl_channel_pieces(problem) * problem->tiling.total;
@@ -165,7 +165,7 @@ static void copy_box(const box *box, float *image, float *dense, bool out)
 typedef struct tiled_job {
     prn_dnnl_tiled *tiled;
     dnnl_stream_t stream;
-    const prn_dnnl_places *places;
+    const prn_dnnl_operands *places;
 } tiled_job;
 
 /* Runs one tile in its lane's room: boxes that are not contiguous are copied in before and out after. Tiles write
@@ -187,7 +187,7 @@ static dnnl_status_t dnnl_tiled_run_tile(const tiled_job *job, int64_t lane, int
     const int64_t x_first = x_channel * problem->conv.in_spatial, y_first = y_channel * problem->conv.out_spatial;
     float *x_image = (float *)(uintptr_t)job->places->x + x_first, *y_image = (float *)job->places->y + y_first;
     char *free_scratch = (char *)job->places->scratch + (size_t)lane * tiled->lane_bytes;
-    prn_dnnl_places at = {.scratch = free_scratch};
+    prn_dnnl_operands at = {.scratch = free_scratch};
     float *x_dense = (float *)(void *)(free_scratch + tiled->work_bytes);
     char *y_dense = free_scratch + tiled->work_bytes + tiled->x_bytes;
     const char *weights = job->places->weights;
@@ -225,7 +225,7 @@ static void run_lane(void *argument, int64_t lane)
 }
 
 dnnl_status_t prn_dnnl_tiled_run(prn_dnnl_tiled *tiled, int threads, dnnl_stream_t stream,
-                                 const prn_dnnl_places *places)
+                                 const prn_dnnl_operands *places)
 {
     tiled_job job = {tiled, stream, places};
     memset(tiled->status, 0, sizeof tiled->status);

@@ -66,8 +66,8 @@ VEC_INLINE bool across_looked_up(const prn_resize_line *line, const float *row, 
 }
 #endif
 
-/* The same, where they may lie anywhere. */
-VEC_INLINE vf across_apart(const prn_resize_line *line, const float *row, int64_t i)
+/* Blends pairs of elements that lie anywhere in the row. */
+VEC_INLINE vf blend_gathered(const prn_resize_line *line, const float *row, int64_t i)
 {
     vf low, high;
     if (line->lanes == 1 && line->high[i + VEC_LANES - 1] > line->low[i + VEC_LANES - 1]) {
@@ -86,9 +86,9 @@ static void across(const prn_resize_line *line, const float *row, float *to)
     for (int64_t i = 0; i < line->count; i += VEC_LANES) {
         vf out;
 #ifdef LOOKS_UP
-        if (!across_looked_up(line, row, i, &out)) out = across_apart(line, row, i);
+        if (!across_looked_up(line, row, i, &out)) out = blend_gathered(line, row, i);
 #else
-        out = across_apart(line, row, i);
+        out = blend_gathered(line, row, i);
 #endif
         v_store(to + i, out);
     }
@@ -107,7 +107,7 @@ static void across_columns(const prn_resize_line *line, const float *row, float 
     }
 }
 
-static void down(const float *above, const float *below, float ratio, int64_t count, float *to)
+static void blend_rows(const float *above, const float *below, float ratio, int64_t count, float *to)
 {
     const vf r = v_splat(ratio);
     for (int64_t i = 0; i < count; i += VEC_LANES)
@@ -141,4 +141,4 @@ static void lanes(const prn_resize_line *line, const float *top, const float *bo
     }
 }
 
-const prn_resize_simd PRN_SIMD_TABLE(prn_resize_simd_) = {across, across_columns, down, lanes};
+const prn_resize_simd PRN_SIMD_TABLE(prn_resize_simd_) = {across, across_columns, blend_rows, lanes};

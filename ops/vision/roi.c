@@ -269,11 +269,11 @@ static prony_status check_regions(const prony_context *context, const roi_job *j
 static void roi_add_tap(prn_roi_taps *taps, double *weight, int32_t from, int32_t *count, int64_t place, double add)
 {
     for (int32_t at = *count - 1; at >= from && at >= *count - 2; at--) {
-        if (taps->place[at] != place) continue;
+        if (taps->index[at] != place) continue;
         weight[at] += add;
         return;
     }
-    taps->place[*count] = (int32_t)place;
+    taps->index[*count] = (int32_t)place;
     weight[(*count)++] = add;
 }
 
@@ -300,8 +300,8 @@ static bool roi_find_taps(const roi_job *job, int64_t roi, int which, prn_roi_ta
     out->begin[out->cells] = count;
     for (int32_t i = 0; i < count; i++) {
         out->weight[i] = (float)weight[i];
-        out->low = i == 0 ? out->place[i] : prn_least(out->low, out->place[i]);
-        out->high = out->place[i] < out->high ? out->high : out->place[i] + 1;
+        out->low = i == 0 ? out->index[i] : prn_least(out->low, out->index[i]);
+        out->high = out->index[i] < out->high ? out->high : out->index[i] + 1;
     }
     return true;
 }

@@ -13,7 +13,7 @@ static void roi_align_simd_sum_rows(const prn_roi_taps *rows, int64_t cell, cons
     for (int64_t i = 0; i < count; i += VEC_LANES) {
         vf sum = {0};
         for (int32_t tap = begin; tap < end; tap++)
-            sum += v_splat(rows->weight[tap]) * v_load_part(x + rows->place[tap] * width + i, count - i, 0.0f);
+            sum += v_splat(rows->weight[tap]) * v_load_part(x + rows->index[tap] * width + i, count - i, 0.0f);
         v_store_part(line + i, sum, count - i);
     }
 }
@@ -34,7 +34,7 @@ static void sum_columns(const prn_roi_taps *columns, const float *line, float sa
     for (int64_t cell = 0; cell < columns->cells; cell++) {
         float sum = 0.0f;
         for (int32_t tap = columns->begin[cell]; tap < columns->begin[cell + 1]; tap++)
-            sum = multiply_add(columns->weight[tap], line[columns->place[tap] - columns->low], sum);
+            sum = multiply_add(columns->weight[tap], line[columns->index[tap] - columns->low], sum);
         to[cell] = sum / samples;
     }
 }

@@ -6,14 +6,14 @@
 
 enum {
     PRN_ROI_CELLS = 128, /* of a region along an axis */
-    PRN_ROI_TAPS = 1024, /* the same */
+    PRN_ROI_TAPS = 1024, /* most taps of a region along an axis */
     PRN_ROI_SPAN = 2048  /* pixels from the first to the last one of its columns */
 };
 
 /* Along one axis: cell c is the weighted sum of the pixels of taps [begin[c], begin[c + 1]), in their order. */
 typedef struct prn_roi_taps {
     int32_t begin[PRN_ROI_CELLS + 1];
-    int32_t place[PRN_ROI_TAPS];
+    int32_t index[PRN_ROI_TAPS];
     float weight[PRN_ROI_TAPS];
     int64_t cells;
     int64_t low, high; /* the first pixel and the one behind the last; low == high: no cell has taps */

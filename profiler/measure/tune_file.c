@@ -185,8 +185,8 @@ static prony_status load_rows(prn_tuning *tuning, const identity *id, prony_erro
         if (!prn_tuning_add(tuning, &file.rows[r])) status = prn_no_memory(error);
     }
     for (size_t v = 0; v < file.verdict_count && status == PRONY_OK; v++) {
-        if (!prn_tuning_judged(tuning, &file.verdicts[v])) status = prn_no_memory(error);
-        if (file.verdicts[v].failure) prn_tuning_say(tuning, PRN_TUNE_FAILED, file.verdicts[v].failure);
+        if (!prn_tuning_set_verdict(tuning, &file.verdicts[v])) status = prn_no_memory(error);
+        if (file.verdicts[v].failure) prn_tuning_add_note(tuning, PRN_TUNE_FAILED, file.verdicts[v].failure);
     }
     return status;
 }
@@ -204,9 +204,9 @@ static void tune_file_load(prn_tuning *tuning, const prn_tune_key *key, bool aga
         if (!tuning->file) status = prn_no_memory(&error);
     }
     if (status != PRONY_OK)
-        prn_tuning_say(tuning, "measurements are not saved: %.200s", error.message);
+        prn_tuning_add_note(tuning, "measurements are not saved: %.200s", error.message);
     else if (!again && load_rows(tuning, &id, &error) != PRONY_OK)
-        prn_tuning_say(tuning, "measured again: %.260s", error.message);
+        prn_tuning_add_note(tuning, "measured again: %.260s", error.message);
     tuning->file_ns += prn_now_ns() - start;
 }
 
@@ -247,7 +247,7 @@ static void tune_file_save(prn_tuning *tuning, const prn_tune_key *key)
         tuning->unsaved = false;
     } else {
         tuning->file = NULL;
-        prn_tuning_say(tuning, "measurements are not saved: %.260s", error.message);
+        prn_tuning_add_note(tuning, "measurements are not saved: %.260s", error.message);
     }
     tuning->file_ns += prn_now_ns() - start;
 }

@@ -276,7 +276,8 @@ const char *prn_study_node_label(const prony_study *study, size_t node, char tex
 /* Finds the lanes, after the nodes were read or set. */
 void prn_study_find_lanes(prony_study *study);
 
-/* study_replicas.c */
+/* ---- study_replicas.c ---- */
+
 /* Samples per second of each round, all replicas together. */
 PRN_MUST_USE prony_status prn_study_rates(prony_study *s, size_t node, size_t configuration, prn_processes *out,
                                           prony_error *error);
@@ -299,7 +300,8 @@ PRN_MUST_USE prony_status prn_study_compare_nodes(prony_study *s, prony_error *e
 PRN_MUST_USE prony_status prn_study_pair_rounds(prony_study *s, size_t node, size_t base, size_t of, prn_processes *out,
                                                 bool *paired, prony_error *error);
 
-/* study_quality.c */
+/* ---- study_quality.c ---- */
+
 /* The configuration of `s` that is the same as `configuration` of `of`; PRONY_NO_INDEX: it has none. */
 size_t prn_study_match(const prony_study *s, const prony_study *of, size_t configuration);
 /* As prony_study_compare, of studies with any plans: configurations that both have are compared. */

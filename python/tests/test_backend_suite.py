@@ -1,4 +1,4 @@
-"""ONNX's own backend test suite, as python3-onnx brings it, against prony.backend. What is left out stands here with its reason."""
+"""ONNX's own backend test suite, as python3-onnx brings it, against prony.backend. Tests that are left out stand here with their reason."""
 
 import glob
 import os

@@ -1,10 +1,11 @@
 """Checks the include rules of the tree: check_layering.py ROOT
 
-prony.h <- base <- {loaders, ops} <- engine <- profiler <- api <- {bench, python, tests}. Within ops/, families never include one
-another, only the contract (ops/ itself) and what they share (ops/kernels/); kernels know no family and the contract neither;
-vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles, nor do folders. Besides: each
-outside library has its one user, the heap is reached through base/memory/alloc.c alone, the library neither prints nor ends
-the process, and source files of the library have names of their own (an archive names its members by them)."""
+prony.h <- base <- {loaders, ops} <- engine <- profiler <- evaluate <- quantize <- api <- {bench, python, tests}. Within ops/,
+families never include one another, only the contract (ops/ itself) and what they share (ops/kernels/); kernels know no family
+and the contract neither; vendor libraries are called from ops/vendor/ alone. Files do not include one another in circles, nor
+do folders. Besides: each outside library has its one user, the heap is reached through base/memory/alloc.c alone, the library
+neither prints nor ends the process, and source files of the library have names of their own (an archive names its members by
+them)."""
 import collections
 import pathlib
 import re
@@ -48,8 +49,9 @@ OWNERS = {  # header prefix: files that may include it
 HEAP = re.compile(r"(?<![\w.>])(malloc|calloc|realloc|reallocarray|free|strdup|strndup|aligned_alloc|posix_memalign|memalign"
                   r"|asprintf|vasprintf|getline|open_memstream|fopen|fdopen|opendir)\s*\(")
 SPEAK = re.compile(r"(?<![\w.>])(abort|exit|_exit|printf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b")
-# Files (a .c and its .h are one) that include one another, and may: a budget's last block frees the budget; the caller of a team
-# and its job slot are one thing; the loops of a table and what picks it; a report estimates shares, which are read off its rows.
+# Files (a .c and its .h are one) that include one another, and may: a budget's last block frees the budget; the caller
+# of a thread pool and its job slot are one thing; the loops of a table and the function that picks it; a report estimates shares, which
+# are read off its rows.
 PAIRS = {("base/memory/alloc", "base/memory/budget"), ("base/threads/job_slot", "base/threads/thread_pool"),
          ("ops/kernels/vector/number", "ops/kernels/vector/number_simd"),
          ("profiler/report/report", "profiler/report/work")}

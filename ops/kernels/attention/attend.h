@@ -2,9 +2,10 @@
  *
  *   Y = weights V,  weights = softmax(scale Q K^T + mask)        Q [B, H, S, D], K [B, Hk, T, D], V [B, Hk, T, E]
  *
- * of float32 with any strides, or with K and V in fewer bits, which are read in parts of a few rows; H / Hk heads of Q share one of K and V. Rows are taken in blocks whose scores stay in
- * the second-level cache and never leave the stack; where there are many rows, K and V are packed first. Results do not
- * depend on the number of threads: blocks depend on shapes alone. The caller owns everything. */
+ * of float32 with any strides, or with K and V in fewer bits, which are read in parts of a few rows; H / Hk heads of Q
+ * share one of K and V. Rows are taken in blocks whose scores stay in the second-level cache and never leave the stack;
+ * for many rows, K and V are packed first. Results do not depend on the number of threads: blocks depend on shapes
+ * alone. The caller owns everything. */
 #ifndef PRN_OPS_KERNELS_ATTENTION_ATTEND_H
 #define PRN_OPS_KERNELS_ATTENTION_ATTEND_H
 

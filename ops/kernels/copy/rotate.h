@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef struct prn_pairs {
-    int64_t step, apart; /* of successive pairs, and of a pair's elements */
+    int64_t pair_stride, element_stride; /* from pair to pair, and between the elements of a pair */
 } prn_pairs;
 
 static inline prn_pairs prn_pairs_of(int64_t half, bool interleaved)
@@ -20,9 +20,9 @@ static inline void prn_rotate_f32(float *y, const float *x, const float *cosine,
                                   prn_pairs pairs)
 {
     for (int64_t k = 0; k < count; k++) {
-        const float first = x[k * pairs.step], second = x[k * pairs.step + pairs.apart];
-        y[k * pairs.step] = cosine[k] * first - sine[k] * second;
-        y[k * pairs.step + pairs.apart] = sine[k] * first + cosine[k] * second;
+        const float first = x[k * pairs.pair_stride], second = x[k * pairs.pair_stride + pairs.element_stride];
+        y[k * pairs.pair_stride] = cosine[k] * first - sine[k] * second;
+        y[k * pairs.pair_stride + pairs.element_stride] = sine[k] * first + cosine[k] * second;
     }
 }
 
@@ -30,9 +30,9 @@ static inline void prn_rotate_f64(double *y, const double *x, const double *cosi
                                   prn_pairs pairs)
 {
     for (int64_t k = 0; k < count; k++) {
-        const double first = x[k * pairs.step], second = x[k * pairs.step + pairs.apart];
-        y[k * pairs.step] = cosine[k] * first - sine[k] * second;
-        y[k * pairs.step + pairs.apart] = sine[k] * first + cosine[k] * second;
+        const double first = x[k * pairs.pair_stride], second = x[k * pairs.pair_stride + pairs.element_stride];
+        y[k * pairs.pair_stride] = cosine[k] * first - sine[k] * second;
+        y[k * pairs.pair_stride + pairs.element_stride] = sine[k] * first + cosine[k] * second;
     }
 }
 

@@ -24,10 +24,11 @@ enum {
 /* From sums to codes, column by column:
  *
  *   v = (sum + bias) scale
- *   v = rounded(v) kept within [middle_low, middle_high], times middle_factor, + (residual code - residual_zero)
- * residual_factor y = rounded(v) kept within [low, high] + zero
+ *   v = rounded(v) kept within [middle_low, middle_high], times middle_factor,
+ *       + (residual code - residual_zero) residual_factor
+ *   y = rounded(v) kept within [low, high] + zero
  *
- * The second line where there is a residual; it neither rounds nor bounds where `rounds` is false. Rounding is half to
+ * The second line applies with a residual alone; it neither rounds nor bounds if `rounds` is false. Rounding is half to
  * even; NaN gives the lowest code. The bounds are codes less the zero point. */
 typedef struct prn_qint8_epilogue {
     const int32_t *bias;

@@ -1,9 +1,9 @@
-/* The product of rows of 8-bit codes and a constant matrix of 8-bit weights, from codes to codes: what quantized
- * convolutions and matrix products with constant weights reduce to.
+/* The product of rows of 8-bit codes and a constant matrix of 8-bit weights, from codes to codes. Quantized
+ * convolutions and matrix products with constant weights reduce to it.
  *
- *   sums[row][column] = sum over k of (code of A) (weight), then ops/kernels/int8/int8_dot.h's finish, or a store of
- *   the
- * operator's
+ *   sums[row][column] = sum over k of (code of A) (weight)
+ *
+ * and then the finish of ops/kernels/int8/int8_dot.h, or the operator's store.
  *
  * A's codes are read as unsigned bytes and weights as signed ones: the other kind is shifted by 128 first, which like
  * zero points is made good in the bias (prn_qint8_bias). Nothing here owns memory; sums wrap around and are the same
@@ -23,8 +23,8 @@ typedef void (*prn_qint8_store_fn)(const void *argument, int64_t row, int64_t ro
 typedef struct prn_qint8_gemm {
     int64_t rows, groups, columns, depth; /* columns and depth of a group */
     prn_qint8_packed packed;
-    const uint8_t
-        *a; /* rows of unsigned codes where they lie, a_row apart, of one group; NULL: they have to be fetched */
+    /* Rows of unsigned codes where they lie, a_row apart, of one group; NULL: they have to be fetched. */
+    const uint8_t *a;
     int64_t rs_a;
     prn_qint8_rows_fn fetch;   /* needed in either case */
     prn_qint8_store_fn store;  /* NULL: `finish` makes codes at y, whose rows are y_row apart */

@@ -85,7 +85,7 @@ typedef enum prn_binary_id {
 typedef void (*prn_map_fn)(float *y, const float *x, int64_t n, float a, float b);
 
 typedef struct prn_vec_table {
-    const char *name; /* "scalar", "avx2", "avx512" */
+    const char *name; /* "scalar", "avx2", "avx512", "neon" */
 
     prn_map_fn map[PRN_MAP_COUNT];
 

@@ -105,7 +105,7 @@ static void test_figures(void **state)
     generation_end(&g);
 }
 
-/* What each input is for, as another engine's loop would ask. */
+/* The purpose of each input, as another engine's loop would ask for it. */
 static void test_inputs_are_described(void **state)
 {
     (void)state;

@@ -115,7 +115,7 @@ static void test_lengths_need_mask_and_positions(void **state)
     generation_end(&g);
 }
 
-/* What the generator does not feed is the caller's. */
+/* Inputs that the generator does not feed are the caller's. */
 static void test_other_inputs(void **state)
 {
     (void)state;
