@@ -15,6 +15,7 @@
  *   prony_serve.h     requests of many threads, monitoring a service
  *   prony_shard.h     a model cut into stages, one for each process
  *   prony_generate.h  text generation with decoders
+ *   prony_ranges.h    ranges of runs and operators for other profilers
  *
  * Core functions. Most programs need no others; every other function is a convenience or serves one special task.
  *
