@@ -35,7 +35,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_range_hooks_install(const prony_rang
 /* Sets hooks that pass ranges, as "NAME (TYPE)", to a profiler's library. The library is loaded now, and stays loaded.
  *   "nvtx"  the library that NVTX_INJECTION64_PATH names, if set (Nsight Systems sets it for the programs that it starts);
  *           else libnvToolsExt.so.1 (CUDA up to version 12)
- *   "itt"   the collector that INTEL_LIBITTNOTIFY64 names, which must export the functions of ITT's tasks by their names
+ *   "itt"   the collector that INTEL_LIBITTNOTIFY64 names (VTune sets it for the programs that it starts)
  * PRONY_INVALID_ARGUMENT: another tool. PRONY_UNSUPPORTED: the library cannot be loaded, or lacks a function; the message
  * names it, and the hooks are as before. Thread-safe. */
 PRONY_API PRONY_MUST_USE prony_status prony_ranges_open(const char *tool, prony_error *error);

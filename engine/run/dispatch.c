@@ -4,7 +4,7 @@
 
 #include "base/memory/stack.h"
 #include "base/os/clock.h"
-#include "base/os/ranges.h"
+#include "base/ranges/ranges.h"
 #include "base/cpu/machine.h"
 #include "base/threads/cancel.h"
 #include "base/threads/thread_pool.h"

@@ -1,5 +1,5 @@
 /* A run of a plan: by its schedule with several workers, else step by step. */
-#include "base/os/ranges.h"
+#include "base/ranges/ranges.h"
 #include "base/threads/cancel.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/dynamic_tensor.h"

@@ -74,6 +74,13 @@ class Ranges(command_case.CommandTest):
         self.assertEqual((status, error), (DONE, ""))
         self.expect_one_run("itt")
 
+    def test_itt_by_a_table(self):
+        table = self.library.replace(".so", "_table.so")
+        status, _, error = self.run_with("itt", "bench", self.model, "-r", "3", "-w", "1", "-q", INTEL_LIBITTNOTIFY64=table)
+        self.assertEqual((status, error), (DONE, ""))
+        self.assertEqual(self.calls("itt")[:3], [(self.model + " (run)",), (self.model + " (run)", "first (Relu)"),
+                                                 (self.model + " (run)", "second (CumSum)")])
+
     def test_a_profile_has_a_range_per_run(self):
         status, _, error = self.run_with("itt", "profile", self.model, "-r", "3", "-w", "1", INTEL_LIBITTNOTIFY64=self.library)
         self.assertEqual((status, error), (DONE, ""))

@@ -1,5 +1,5 @@
 /* Implements ranges.h, and the hooks of prony_ranges.h. */
-#include "base/os/ranges.h"
+#include "base/ranges/ranges.h"
 
 #include "base/option_struct.h"
 

@@ -1,10 +1,10 @@
-/* Ranges for the profilers of NVIDIA and Intel (prony_ranges_open). Nothing is linked: a tool's library is loaded when it
- * is asked for, and its functions have the types that NVTX and ITT publish.
+/* Implements range_tools.h and prony_ranges_open, and passes ranges to NVTX. Nothing is linked: a tool's library is loaded
+ * when it is asked for, and its functions have the types that the tool publishes.
  *
  * NVTX 3 is a set of headers. Its code in a program loads the library that NVTX_INJECTION64_PATH names and calls its
  * InitializeInjectionNvtx2, which asks for tables of addresses of function pointers, a table per module, and stores its
  * functions there. This file hands out these tables; two of the functions are used. */
-#include "base/os/ranges.h"
+#include "base/ranges/range_tools.h"
 #include "base/os/shared_library.h"
 
 #include <pthread.h>
@@ -12,12 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 512 };
-
-/* Name and type as tools show them; longer ones are cut. */
-static const char *range_text(char text[TEXT_BYTES], const char *name, const char *type)
+const char *prn_range_text(char text[PRN_RANGE_TEXT_BYTES], const char *name, const char *type)
 {
-    snprintf(text, TEXT_BYTES, "%s (%s)", name, type);
+    snprintf(text, PRN_RANGE_TEXT_BYTES, "%s (%s)", name, type);
     return text;
 }
 
@@ -33,9 +30,9 @@ static struct {
 
 static void push_nvtx(void *user, const char *name, const char *type)
 {
-    char text[TEXT_BYTES];
+    char text[PRN_RANGE_TEXT_BYTES];
     (void)user;
-    (void)nvtx.push(range_text(text, name, type));
+    (void)nvtx.push(prn_range_text(text, name, type));
 }
 
 static void pop_nvtx(void *user)
@@ -43,6 +40,8 @@ static void pop_nvtx(void *user)
     (void)user;
     (void)nvtx.pop();
 }
+
+static const prony_range_hooks nvtx_hooks = {sizeof(prony_range_hooks), push_nvtx, pop_nvtx, NULL};
 
 /* Modules and ids as in NVTX 3's headers; a tool may ask for every table. */
 enum { MODULES = 7, CORE = 1, MOST_FUNCTIONS = 16, PUSH_A = 9, POP = 11, CALLBACKS = 1, VERSION = 3 };
@@ -111,55 +110,6 @@ static prony_status open_nvtx(prony_error *error)
     return PRONY_OK;
 }
 
-/* ---- ITT ---- */
-
-typedef struct itt_domain {
-    volatile int flags; /* 0: the tool does not collect now */
-} itt_domain;
-
-typedef struct itt_id {
-    unsigned long long d1, d2, d3;
-} itt_id;
-
-static struct {
-    itt_domain *(*domain_create)(const char *name);
-    void *(*string_handle_create)(const char *name);
-    void (*task_begin)(const itt_domain *domain, itt_id task, itt_id parent, void *name);
-    void (*task_end)(const itt_domain *domain);
-    itt_domain *domain; /* NULL: not open */
-} itt;
-
-static void push_itt(void *user, const char *name, const char *type)
-{
-    char text[TEXT_BYTES];
-    const itt_id none = {0, 0, 0};
-    (void)user;
-    if (itt.domain->flags)
-        itt.task_begin(itt.domain, none, none, itt.string_handle_create(range_text(text, name, type)));
-}
-
-static void pop_itt(void *user)
-{
-    (void)user;
-    if (itt.domain->flags) itt.task_end(itt.domain);
-}
-
-static prony_status open_itt(prony_error *error)
-{
-    const char *path = getenv("INTEL_LIBITTNOTIFY64");
-    void *library;
-    if (itt.domain) return PRONY_OK;
-    if (!path || !*path)
-        return prn_fail(error, PRONY_UNSUPPORTED, "INTEL_LIBITTNOTIFY64 does not name the collector's library");
-    PRN_TRY(prn_library_open(&library, path, error));
-    PRN_TRY(prn_library_function(&itt.domain_create, library, path, "__itt_domain_create", error));
-    PRN_TRY(prn_library_function(&itt.string_handle_create, library, path, "__itt_string_handle_create", error));
-    PRN_TRY(prn_library_function(&itt.task_begin, library, path, "__itt_task_begin", error));
-    PRN_TRY(prn_library_function(&itt.task_end, library, path, "__itt_task_end", error));
-    itt.domain = itt.domain_create("prony");
-    return itt.domain ? PRONY_OK : prn_fail(error, PRONY_UNSUPPORTED, "'%s' does not collect", path);
-}
-
 /* ---- the choice ---- */
 
 prony_status prony_ranges_open(const char *tool, prony_error *error)
@@ -168,14 +118,13 @@ prony_status prony_ranges_open(const char *tool, prony_error *error)
     static const struct {
         const char *name;
         prony_status (*open)(prony_error *error);
-        prony_range_hooks hooks;
-    } tools[] = {{"nvtx", open_nvtx, {sizeof(prony_range_hooks), push_nvtx, pop_nvtx, NULL}},
-                 {"itt", open_itt, {sizeof(prony_range_hooks), push_itt, pop_itt, NULL}}};
+        const prony_range_hooks *hooks;
+    } tools[] = {{"nvtx", open_nvtx, &nvtx_hooks}, {"itt", prn_range_itt_open, &prn_range_itt_hooks}};
     for (size_t i = 0; tool && i < sizeof tools / sizeof *tools; i++) {
         if (strcmp(tools[i].name, tool) != 0) continue;
         pthread_mutex_lock(&lock);
         prony_status status = tools[i].open(error);
-        if (status == PRONY_OK) status = prony_range_hooks_install(&tools[i].hooks, error);
+        if (status == PRONY_OK) status = prony_range_hooks_install(tools[i].hooks, error);
         pthread_mutex_unlock(&lock);
         return status;
     }

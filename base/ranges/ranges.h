@@ -1,6 +1,6 @@
 /* Ranges around runs and operators, for profilers of others (prony_ranges.h). */
-#ifndef PRN_BASE_OS_RANGES_H
-#define PRN_BASE_OS_RANGES_H
+#ifndef PRN_BASE_RANGES_RANGES_H
+#define PRN_BASE_RANGES_RANGES_H
 
 #include "base/status.h"
 #include "prony_ranges.h"
