@@ -8,15 +8,8 @@
 #include "base/os/shared_library.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *prn_range_text(char text[PRN_RANGE_TEXT_BYTES], const char *name, const char *type)
-{
-    snprintf(text, PRN_RANGE_TEXT_BYTES, "%s (%s)", name, type);
-    return text;
-}
 
 /* ---- NVTX ---- */
 
