@@ -17,6 +17,7 @@
  *   prony_shard.h     a model cut into stages, one for each process
  *   prony_generate.h  text generation with decoders
  *   prony_device.h    devices other than the processor
+ *   prony_ranges.h    ranges of runs and operators for other profilers
  *
  * Core functions. Most programs need no others; every other function is a convenience or serves one special task.
  *

@@ -20,6 +20,7 @@ typedef struct prony_device_info {
     uint64_t largest_work_group; /* work items */
     bool fp16, fp64;             /* it computes in these types */
     uint32_t subgroup_size;      /* preferred multiple of a work group's size; 0: unknown */
+    const char *pci_bus_id;      /* "0000:3b:00.0"; "": not a PCI device, or the driver does not tell */
 } prony_device_info;
 
 /* Device number `index`, from 0; *out lives as long as the process. PRONY_OUT_OF_RANGE: there are not so many.
@@ -41,6 +42,15 @@ typedef struct prony_device_peaks {
  * found. */
 PRONY_API prony_status prony_device_measure(prony_device_peaks *out, const char *device, prony_error *error);
 
+/* Stores the peaks in $XDG_CACHE_HOME/prony or ~/.cache/prony, for reports of runs on this device: one file for each
+ * device name, driver and version of Prony. `prony devices` calls it. */
+PRONY_API prony_status prony_device_peaks_save(const prony_device_info *device, const prony_device_peaks *peaks,
+                                               prony_error *error);
+/* Loads the stored peaks of the device. `out` arrives as PRONY_DEVICE_PEAKS_INIT. *known false: none are stored. A damaged
+ * file is an error that names it. */
+PRONY_API prony_status prony_device_peaks_load(prony_device_peaks *out, bool *known, const prony_device_info *device,
+                                               prony_error *error);
+
 /* ---- the device in a report ---- */
 
 /* An operator that ran on the device. Times are means of the stamped runs, in which the host waits for every operator. */
@@ -52,6 +62,10 @@ typedef struct prony_device_operator_row {
     int64_t wait_ns;                      /* from queueing the first kernel to its start; -1: not measured */
     uint64_t global[3], local[3];         /* work items of the first kernel; local 0: the driver chooses */
     int64_t trace_start_ns, trace_end_ns; /* in the last run, from its begin; both 0: not measured */
+    /* Over busy_ns: the operator's FLOPs, and the bytes that it must read and write. NaN: not measured. */
+    double flops_per_second, bytes_per_second;
+    const char *bound; /* "compute", "memory", or "overhead" below a tenth of the roof; NULL: no peaks are stored */
+    double percent_of_roof; /* the device's roof time over busy_ns; NaN: likewise */
 } prony_device_operator_row;
 
 /* A copy between host and device. */
@@ -65,6 +79,18 @@ typedef struct prony_device_copy_row {
     int64_t trace_start_ns, trace_end_ns;
 } prony_device_copy_row;
 
+/* The device's sensors while runs were measured, ten readings a second: NVIDIA's NVML. NaN: the device lacks the sensor.
+ * Other processes that use the device count as well. */
+typedef struct prony_device_sensors {
+    uint64_t samples;
+    double power_mean_w, power_max_w;
+    double clock_mean_mhz, clock_min_mhz, clock_max_mhz; /* of the multiprocessors */
+    double memory_clock_mean_mhz;
+    double temperature_max_c;
+    double utilisation;         /* mean share of time in which a kernel ran, 0 to 1, as the driver samples it */
+    uint64_t memory_used_bytes; /* the most, of all processes; UINT64_MAX: unknown */
+} prony_device_sensors;
+
 /* A session's device: the whole run. Shares are of the mean latency of the stamped runs; negative: not measured. */
 typedef struct prony_device_report {
     prony_device_info info;
@@ -76,11 +102,16 @@ typedef struct prony_device_report {
     uint64_t values_bytes, values_lower_bound_bytes, constants_bytes,
         peak_bytes;             /* on the device: the plan's block and the
                                                             least it could have; constants of all sessions; most so far */
-    uint32_t programs, kernels; /* compiled, created */
+    uint32_t programs, kernels; /* compiled or loaded, created */
     const prony_device_operator_row *operators;
     size_t operator_count;
     const prony_device_copy_row *copies;
     size_t copy_count;
+    bool has_peaks; /* prony_device_peaks_save was called for this device */
+    prony_device_peaks peaks;
+    bool has_sensors; /* the device is NVIDIA's, and NVML knows it */
+    prony_device_sensors sensors;
+    uint32_t programs_loaded; /* of `programs`: from the user's cache folder */
 } prony_device_report;
 
 /* NULL: the session had no device. Owned by the report. */

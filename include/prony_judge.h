@@ -138,7 +138,7 @@ PRONY_API PRONY_MUST_USE prony_status prony_check_write(const prony_check_row *r
                                                         prony_write_fn write, void *user, prony_error *error);
 
 typedef struct prony_advice {
-    const char *topic;  /* "batch", "threads", "fusion", "precision", "overhead", "memory" */
+    const char *topic;  /* "batch", "threads", "fusion", "precision", "overhead", "memory", "device" */
     bool applies;       /* false: was looked at, and `reason` says why nothing is recommended; the rest is not set */
     const char *action; /* what to change */
     const char *reason; /* the figures that it rests on */

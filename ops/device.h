@@ -42,6 +42,7 @@ void prn_device_constant_drop(prn_device *device, void *constant);
 typedef struct prn_device_use {
     uint64_t bytes, peak_bytes, constant_bytes;
     size_t buffers, programs, kernels;
+    size_t loaded; /* of the programs: from the user's cache; the others were compiled */
 } prn_device_use;
 prn_device_use prn_device_usage(prn_device *device);
 

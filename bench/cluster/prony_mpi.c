@@ -4,6 +4,7 @@
 #include "bench/cluster/shard.h"
 
 #include "bench/process/interrupt.h"
+#include "bench/process/ranges.h"
 
 #include <fcntl.h>
 #include <mpi.h>
@@ -159,7 +160,7 @@ int main(int argc, char **argv)
         status = (fail(&o, "prony-mpi has no command '%s' without --shard; run it with prony", o.command), EXIT_USAGE);
     else if (!stop && o.argument_count == 0)
         status = (fail(&o, "MODEL is missing"), EXIT_USAGE);
-    else if (!stop)
+    else if (!stop && (status = ranges_begin(&o, first)) == EXIT_DONE)
         status = run_ranks(&o, &argc, &argv);
     options_free(&o);
     return command_end(status);

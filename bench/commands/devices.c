@@ -1,4 +1,4 @@
-/* prony devices: the OpenCL devices that --device can choose, and what each reaches, measured now. */
+/* prony devices: the OpenCL devices that --device can choose, and what each reaches, measured now and kept for reports. */
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
 #include "prony_device.h"
@@ -82,6 +82,8 @@ int command_devices(const options *o)
         d.measured = prony_device_measure(&d.peaks, d.info->id, &error) == PRONY_OK;
         interrupt_at_once(false);
         snprintf(d.reason, sizeof d.reason, "%s", error.message);
+        if (d.measured && prony_device_peaks_save(d.info, &d.peaks, &error) != PRONY_OK)
+            fail(o, "%s: not kept: %s", d.info->id, error.message);
         if (!o->terminal.quiet && !stdout_taken(o)) print_device(&d);
         if (!json.stream) continue;
         fputs(i ? ",\n  " : "\n  ", json.stream);

@@ -1,6 +1,7 @@
 /* Entry point: picks the subcommand. */
 #include "bench/history/history.h"
 #include "bench/process/interrupt.h"
+#include "bench/process/ranges.h"
 
 #include <string.h>
 
@@ -26,6 +27,12 @@ static int dispatch(const options *o)
     return EXIT_USAGE;
 }
 
+/* A process that another one started leaves messages to it. */
+static bool speaks(const options *o)
+{
+    return strcmp(o->command, "worker") != 0 && strcmp(o->command, "peer") != 0;
+}
+
 int main(int argc, char **argv)
 {
     options o;
@@ -41,7 +48,7 @@ int main(int argc, char **argv)
         status = EXIT_USAGE;
     } else if (!stop && o.history.file && history_refuse(&o) != EXIT_DONE) {
         status = EXIT_USAGE;
-    } else if (!stop) {
+    } else if (!stop && (status = ranges_begin(&o, speaks(&o))) == EXIT_DONE) {
         interrupt_begin(&o);
         status = interrupt_status(dispatch(&o));
         if (status == EXIT_DONE || status == EXIT_VERDICT) say_next_steps(&o);

@@ -4,6 +4,7 @@
 
 #include "base/memory/stack.h"
 #include "base/os/clock.h"
+#include "base/ranges/ranges.h"
 #include "base/cpu/machine.h"
 #include "base/threads/cancel.h"
 #include "base/threads/thread_pool.h"
@@ -260,17 +261,34 @@ static inline prony_status dispatch_run_alone(prn_plan *plan, prn_step *step, pr
     return prn_cancelled() ? dispatch_cancelled(step, status, error) : status;
 }
 
+/* As dispatch_run_step, inside of a range. */
+static __attribute__((cold)) PRN_OWN_FRAME prony_status dispatch_run_in_range(prn_plan *plan, prn_step *step,
+                                                                              const prony_range_hooks *hooks,
+                                                                              prony_error *error)
+{
+    hooks->push(hooks->user, step->node->info.name, step->node->info.op_type);
+    const prony_status status = dispatch_run_alone(plan, step, error);
+    hooks->pop(hooks->user);
+    return status;
+}
+
+static inline prony_status dispatch_run_step(prn_plan *plan, prn_step *step, prony_error *error)
+{
+    const prony_range_hooks *hooks = prn_ranges();
+    return hooks ? dispatch_run_in_range(plan, step, hooks, error) : dispatch_run_alone(plan, step, error);
+}
+
 prony_status prn_plan_step(prn_plan *plan, uint32_t s, prony_error *error)
 {
     prn_step *step = plan->steps[s];
-    prony_status status = dispatch_run_alone(plan, step, error);
+    prony_status status = dispatch_run_step(plan, step, error);
     return status == PRONY_OK ? PRONY_OK : prn_error_blame(error, status, &step->node->info);
 }
 
 static inline prony_status run_step(prn_plan *plan, uint32_t s, prony_error *error)
 {
     prn_step *step = plan->steps[s];
-    prony_status status = dispatch_run_alone(plan, step, error);
+    prony_status status = dispatch_run_step(plan, step, error);
     if (step->memory.last_use_count) dispatch_give_back(plan, step);
     if (status != PRONY_OK) return prn_error_blame(error, status, &step->node->info);
     return PRONY_OK;

@@ -1,4 +1,5 @@
 /* A run of a plan: by its schedule with several workers, else step by step. */
+#include "base/ranges/ranges.h"
 #include "base/threads/cancel.h"
 #include "engine/run/dispatch.h"
 #include "engine/run/dynamic_tensor.h"
@@ -22,6 +23,12 @@ static void drop_all(prn_plan *plan)
         if (plan->values[v]->dynamic) prn_plan_give_back(plan, v, (uint32_t)plan->step_count);
 }
 
+static prony_status plan_run_steps(prn_plan *plan, prn_trace *trace, prony_error *error)
+{
+    return plan->parallel.schedule ? prn_schedule_run(plan->parallel.schedule, trace, error)
+                                   : prn_plan_run_alone(plan, trace, error);
+}
+
 prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
 {
     prony_status status = prn_cancel_check(error);
@@ -31,8 +38,10 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
     if (plan->options.device) stamp_device(plan);
     if (trace && trace->shares)
         memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
-    status = plan->parallel.schedule ? prn_schedule_run(plan->parallel.schedule, trace, error)
-                                     : prn_plan_run_alone(plan, trace, error);
+    const prony_range_hooks *hooks = plan->nested.outer ? NULL : prn_ranges();
+    if (hooks) hooks->push(hooks->user, plan->program->model->file->name, "run");
+    status = plan_run_steps(plan, trace, error);
+    if (hooks) hooks->pop(hooks->user);
     if (status != PRONY_OK) drop_all(plan);
     return status;
 }

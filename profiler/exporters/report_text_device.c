@@ -3,10 +3,12 @@
 #include "profiler/text/number_text.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { COPIES_SHOWN = 5 };
+enum { COPIES_SHOWN = 5, OPERATORS_SHOWN = 5 };
 
 static const char *plural_of(uint64_t count)
 {
@@ -43,13 +45,97 @@ static void report_text_device_memory(prn_text *text, const prony_device_report 
 {
     char line[300];
     prn_number_text values, least, constants, peak;
-    snprintf(line, sizeof line,
-             "memory: values %s (least possible %s), weights %s, at most %s; %" PRIu32 " program%s compiled",
-             prn_number_bytes(values, (double)d->values_bytes, 4, " "),
-             prn_number_bytes(least, (double)d->values_lower_bound_bytes, 4, " "),
-             prn_number_bytes(constants, (double)d->constants_bytes, 4, " "),
-             prn_number_bytes(peak, (double)d->peak_bytes, 4, " "), d->programs, plural_of(d->programs));
+    int used = snprintf(line, sizeof line,
+                        "memory: values %s (least possible %s), weights %s, at most %s; %" PRIu32 " program%s",
+                        prn_number_bytes(values, (double)d->values_bytes, 4, " "),
+                        prn_number_bytes(least, (double)d->values_lower_bound_bytes, 4, " "),
+                        prn_number_bytes(constants, (double)d->constants_bytes, 4, " "),
+                        prn_number_bytes(peak, (double)d->peak_bytes, 4, " "), d->programs, plural_of(d->programs));
+    if (d->programs_loaded)
+        snprintf(line + used, sizeof line - (size_t)used, ", %" PRIu32 " of them from the cache", d->programs_loaded);
     prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
+static void put_peaks(prn_text *text, const prony_device_report *d)
+{
+    char line[300];
+    prn_number_text flops, bytes, launch;
+    if (!d->has_peaks) {
+        prn_text_wrap(text, PRN_STYLE_DIM, 2, "no roofs: run `prony devices` once to measure what the device reaches");
+        return;
+    }
+    snprintf(line, sizeof line, "roofs: %sFLOP/s fp32, memory %sB/s, a launch %s",
+             prn_number_si(flops, d->peaks.flops_per_second, 3, " "),
+             prn_number_si(bytes, d->peaks.bytes_per_second, 3, " "),
+             prn_number_time(launch, d->peaks.launch_ns, 3, " "));
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+}
+
+static void add_sensor(char *line, size_t size, double value, const char *before, const char *unit)
+{
+    const size_t used = strlen(line);
+    prn_number_text number;
+    if (!isnan(value))
+        snprintf(line + used, size - used, "%s%s%s %s", used ? ", " : "", before, prn_number_fixed(number, value, 0),
+                 unit);
+}
+
+static void put_sensors(prn_text *text, const prony_device_report *d)
+{
+    char line[300] = "", whole[360];
+    prn_number_text bytes;
+    const prony_device_sensors *s = &d->sensors;
+    if (!d->has_sensors) return;
+    add_sensor(line, sizeof line, s->power_mean_w, "", "W");
+    add_sensor(line, sizeof line, s->power_max_w, "at most ", "W");
+    add_sensor(line, sizeof line, s->clock_mean_mhz, "", "MHz");
+    add_sensor(line, sizeof line, s->memory_clock_mean_mhz, "memory ", "MHz");
+    add_sensor(line, sizeof line, s->temperature_max_c, "", "C");
+    add_sensor(line, sizeof line, s->utilisation * 100, "", "% busy");
+    if (s->memory_used_bytes != UINT64_MAX)
+        snprintf(line + strlen(line), sizeof line - strlen(line), "%s%s in use", *line ? ", " : "",
+                 prn_number_bytes(bytes, (double)s->memory_used_bytes, 4, " "));
+    snprintf(whole, sizeof whole, "sensors (%" PRIu64 " reading%s): %s", s->samples, plural_of(s->samples), line);
+    prn_text_wrap(text, PRN_STYLE_PLAIN, 2, whole);
+}
+
+static int slowest_operator_first(const void *left, const void *right)
+{
+    const prony_device_operator_row *a = *(const prony_device_operator_row *const *)left,
+                                    *b = *(const prony_device_operator_row *const *)right;
+    if (a->busy_ns != b->busy_ns) return a->busy_ns < b->busy_ns ? 1 : -1;
+    return a->operator_index < b->operator_index ? -1 : 1;
+}
+
+static void text_device_operator(prn_text *text, const prony_report *r, const prony_device_operator_row *o)
+{
+    char line[500];
+    prn_number_text time, flops, bytes, share;
+    int used = snprintf(line, sizeof line, "%s %.200s: %sFLOP/s, %sB/s", prn_number_time(time, o->busy_ns, 3, " "),
+                        r->operators[o->operator_index].name, prn_number_si(flops, o->flops_per_second, 3, " "),
+                        prn_number_si(bytes, o->bytes_per_second, 3, " "));
+    if (o->bound)
+        snprintf(line + used, sizeof line - (size_t)used, ", %s %% of the roof (%s)",
+                 prn_number_percent(share, o->percent_of_roof / 100), o->bound);
+    prn_text_wrap(text, PRN_STYLE_DIM, 4, line);
+}
+
+static prony_status text_device_operators(prn_text *text, const prony_report *r, bool all, prony_error *error)
+{
+    const prony_device_report *d = &r->device;
+    size_t count = 0;
+    const prony_device_operator_row **order = prn_calloc(d->operator_count + 1, sizeof *order);
+    if (!order) return prn_no_memory(error);
+    for (size_t i = 0; i < d->operator_count; i++)
+        if (d->operators[i].busy_ns > 0 && d->operators[i].operator_index < r->operator_count)
+            order[count++] = &d->operators[i];
+    qsort(order, count, sizeof *order, slowest_operator_first);
+    const size_t shown = all || count < OPERATORS_SHOWN ? count : OPERATORS_SHOWN;
+    if (shown) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, "operators on the device, the slowest first:");
+    for (size_t i = 0; i < shown; i++) text_device_operator(text, r, order[i]);
+    prn_free(order);
+    prn_text_hidden_rows(text, count - shown, "operators");
+    return PRONY_OK;
 }
 
 static int most_expensive_first(const void *left, const void *right)
@@ -99,5 +185,8 @@ prony_status prn_text_device(prn_text *text, const prony_report *r, bool all, pr
     put_use(text, d);
     put_counts(text, d);
     report_text_device_memory(text, d);
+    put_sensors(text, d);
+    put_peaks(text, d);
+    PRN_TRY(text_device_operators(text, r, all, error));
     return put_copies(text, d, all, error);
 }

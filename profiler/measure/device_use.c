@@ -183,6 +183,17 @@ static void fill_sums(const device_view *v)
     if (d->idle_share < 0) d->idle_share = 0;
 }
 
+/* Rates of the operators beside the device's kept peaks. A damaged file of peaks counts as missing: `prony devices` replaces it. */
+static void fill_roofs(const device_view *v)
+{
+    prony_device_report *d = &v->report->device;
+    prony_device_operator_row *rows = (prony_device_operator_row *)(uintptr_t)d->operators;
+    d->peaks = (prony_device_peaks)PRONY_DEVICE_PEAKS_INIT;
+    if (prony_device_peaks_load(&d->peaks, &d->has_peaks, &d->info, NULL) != PRONY_OK) d->has_peaks = false;
+    for (size_t i = 0; i < d->operator_count; i++)
+        prn_device_operator_roof(d, &v->report->operators[rows[i].operator_index], &rows[i]);
+}
+
 static void fill_memory(const device_view *v)
 {
     prony_device_report *d = &v->report->device;
@@ -194,6 +205,7 @@ static void fill_memory(const device_view *v)
     d->constants_bytes = use.constant_bytes;
     d->peak_bytes = use.peak_bytes;
     d->programs = (uint32_t)use.programs;
+    d->programs_loaded = (uint32_t)use.loaded;
     d->kernels = (uint32_t)use.kernels;
 }
 
@@ -206,6 +218,7 @@ prony_status prn_device_sums_report(const prn_device_sums *sums, const prn_plan 
     report->device = (prony_device_report){.info = *prn_device_description(plan->options.device)};
     PRN_TRY(fill_rows(&v, error));
     fill_sums(&v);
+    fill_roofs(&v);
     fill_memory(&v);
     return PRONY_OK;
 }

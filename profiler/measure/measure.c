@@ -4,6 +4,7 @@
 #include "base/os/clock.h"
 #include "base/cpu/machine.h"
 #include "base/option_struct.h"
+#include "profiler/measure/device_sensors.h"
 #include "profiler/statistics/statistics.h"
 #include "profiler/measure/report_build.h"
 
@@ -383,6 +384,29 @@ static bool is_partial(prn_recording *all, size_t count, prony_status status)
     return true;
 }
 
+static const prn_device *measure_device(const prn_recording *r)
+{
+    return r->cached->plan->options.device;
+}
+
+/* Of the first device. */
+static prn_sensors *begin_sensors(const prn_recording *all, size_t count, const prn_device **device)
+{
+    for (size_t i = 0; i < count && !*device; i++) *device = measure_device(&all[i]);
+    return *device ? prn_sensors_begin(prn_device_description(*device)) : NULL;
+}
+
+static void end_sensors(prn_recording *all, size_t count, prn_sensors *sensors, const prn_device *device)
+{
+    prony_device_sensors read;
+    if (!prn_sensors_end(sensors, &read)) return;
+    for (size_t i = 0; i < count; i++) {
+        if (measure_device(&all[i]) != device) continue;
+        all[i].has_sensors = true;
+        all[i].sensors = read;
+    }
+}
+
 static prony_status measure_profile(prony_report **reports, prn_recording *all, size_t count, prony_error *error)
 {
     all->begin_ns = prn_now_ns();
@@ -394,8 +418,11 @@ static prony_status measure_profile(prony_report **reports, prn_recording *all, 
         PRN_TRY(status);
     }
     prn_pin pin;
+    const prn_device *device = NULL;
+    prn_sensors *sensors = begin_sensors(all, count, &device); /* before pinning: its thread would take over the mask */
     prn_pin_begin(&pin, count == 1 ? all->session->placement : NULL);
     prony_status status = record(all, count, error);
+    end_sensors(all, count, sensors, device);
     for (size_t i = 0; i < count && status == PRONY_OK; i++) status = watch_threads(&all[i], error);
     prn_pin_end(&pin);
     if (status != PRONY_OK && !is_partial(all, count, status)) return status;

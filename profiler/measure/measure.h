@@ -25,7 +25,9 @@ typedef struct prn_recording {
     prn_thread_pool_share *shares; /* lent to the session's trace once all runs are counted; NULL: not asked for */
     prn_thread_use *team_use;      /* sums of those; NULL likewise */
     prn_device_sums *device_sums;  /* of the counted runs; NULL: no device, or no stamps */
-    prn_cached_plan *cached;       /* that all runs have in common */
+    bool has_sensors;              /* `sensors` were read while the runs were counted */
+    prony_device_sensors sensors;
+    prn_cached_plan *cached; /* that all runs have in common */
     size_t runs, capacity, operators;
     int64_t warmup_runs;
     bool warmup_detected;

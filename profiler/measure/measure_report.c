@@ -259,6 +259,10 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     if (status == PRONY_OK) status = fill_times(report, r, error);
     if (status == PRONY_OK)
         status = prn_device_sums_report(r->device_sums, r->cached->plan, r->last_run_ns, report, error);
+    if (report->has_device) {
+        report->device.has_sensors = r->has_sensors;
+        report->device.sensors = r->sensors;
+    }
     if (status == PRONY_OK && r->before_ns) status = fill_around(report, r, error);
     if (status == PRONY_OK) status = prn_core_recorder_report(&r->cores, report, error);
     if (status == PRONY_OK) status = prn_report_fill_modules(report, error);

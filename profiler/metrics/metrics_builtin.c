@@ -346,6 +346,24 @@ static double metric_device_utilisation(const prony_report *r)
     return r->has_device && r->device.busy_share >= 0 ? r->device.busy_share : NAN;
 }
 
+/* Time at the device's roofs over the time of the operators that have one. */
+static double metric_device_efficiency(const prony_report *r)
+{
+    double roof = 0, busy = 0;
+    for (size_t i = 0; r->has_device && i < r->device.operator_count; i++) {
+        const prony_device_operator_row *o = &r->device.operators[i];
+        if (!o->bound || o->busy_ns <= 0) continue;
+        roof += o->percent_of_roof * 1e-2 * (double)o->busy_ns;
+        busy += (double)o->busy_ns;
+    }
+    return busy > 0 ? roof / busy : NAN;
+}
+
+static double metric_device_power(const prony_report *r)
+{
+    return r->has_device && r->device.has_sensors ? r->device.sensors.power_mean_w : NAN;
+}
+
 static double metric_transfer_share(const prony_report *r)
 {
     return r->has_device && r->device.copy_share >= 0 ? r->device.copy_share : NAN;
@@ -434,6 +452,8 @@ const prn_metric_builtin prn_metric_builtins[] = {
     METRIC(critical_path_share, ONCE, "Critical path share", "over the operators' summed time; 100 % means that no operators can run side by side", "", PERCENT, EITHER),
     METRIC(cpu_utilisation, ONCE, "CPU utilisation", "CPU time over wall time and threads", "", PERCENT, MORE),
     METRIC(device_utilisation, ONCE, "Device utilisation", "time in which kernels of the device execute, over stamped runs", "", PERCENT, MORE),
+    METRIC(device_efficiency, ONCE, "Device efficiency", "time at the device's roofs over the time of its operators", "", PERCENT, MORE),
+    METRIC(device_power, ONCE, "Device power", "mean while runs were measured, by the device's sensors", "W", SI, LESS),
     METRIC(transfer_share, ONCE, "Transfer share", "time of copies between host and device, over stamped runs", "", PERCENT, LESS),
     METRIC(transfer_bytes, EXACT, "Transfers", "bytes copied between host and device, one run", "", BINARY, LESS),
     METRIC(device_memory, EXACT, "Device memory", "values and weights on the device", "", BINARY, LESS),

@@ -1,8 +1,9 @@
 /* prony_recommend: advice from a report's values.
  *
  * There are two kinds of reasons. Measured (advice_measured.c): the comparison with a variant's report shows a
- * significant gain. Computed (advice_computed.c): times, counts and bytes of this report are an upper bound on the gain
- * of a change. Below a topic's threshold nothing is recommended; a row then states the finding. Rows own their strings.
+ * significant gain. Computed (advice_computed.c, advice_device.c): times, counts and bytes of this report are an upper
+ * bound on the gain of a change. Below a topic's threshold nothing is recommended; a row then states the finding. Rows
+ * own their strings.
  */
 #include "profiler/recommend/advice.h"
 #include "profiler/text/number_text.h"
@@ -20,6 +21,7 @@ static prony_status advise_all(prn_adviser *a)
     PRN_TRY(prn_advise_precision(a));
     prn_advise_overhead(a);
     prn_advise_memory(a);
+    prn_advise_device(a);
     return a->failed ? prn_no_memory(a->error) : PRONY_OK;
 }
 

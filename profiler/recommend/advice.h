@@ -55,5 +55,6 @@ prony_status prn_advise_precision(prn_adviser *a);
 prony_status prn_advise_precision_computed(prn_adviser *a);
 void prn_advise_overhead(prn_adviser *a);
 void prn_advise_memory(prn_adviser *a);
+void prn_advise_device(prn_adviser *a);
 
 #endif

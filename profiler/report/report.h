@@ -314,6 +314,9 @@ int64_t prn_operator_fact(const prony_operator_row *row, const char *key);
 bool prn_operator_multiplies_bytes(const prony_operator_row *row);
 /* true: a device ran it, so roofs and threads of the processor say nothing of it. */
 bool prn_operator_on_device(const prony_operator_row *row);
+/* Fills the row's rates, and its share of the device's roofs where its peaks are known. `row`: of the report. */
+void prn_device_operator_roof(const prony_device_report *device, const prony_operator_row *row,
+                              prony_device_operator_row *out);
 /* The operator's time by the longer of compute and memory roof, ns; 0: not known. *compute_bound (may be NULL): the
  * compute roof is longer. */
 double prn_operator_roof_ns(const prony_report *report, const prony_operator_row *row, bool *compute_bound);

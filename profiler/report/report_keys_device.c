@@ -4,6 +4,8 @@
 #define D prony_device_report
 #define O prony_device_operator_row
 #define C prony_device_copy_row
+#define P prony_device_peaks
+#define S prony_device_sensors
 
 // clang-format off
 static const prn_key info_keys[] = {
@@ -22,6 +24,7 @@ static const prn_key info_keys[] = {
     {"largest_work_group", PRN_AT(prony_device_info, largest_work_group), PRN_ALWAYS, "Work items."},
     {"fp16", PRN_AT(prony_device_info, fp16), PRN_ALWAYS, "It computes in float16."},
     {"fp64", PRN_AT(prony_device_info, fp64), PRN_ALWAYS, "It computes in float64."},
+    {"pci_bus_id", PRN_AT(prony_device_info, pci_bus_id), PRN_IF_SET | PRN_EMPTY, "Domain, bus, device and function."},
     {0}};
 
 static const prn_key operator_keys[] = {
@@ -38,6 +41,31 @@ static const prn_key operator_keys[] = {
     {"local_z", PRN_AT(O, local[2]), PRN_ALWAYS, NULL},
     {"trace_start_ns", PRN_AT(O, trace_start_ns), PRN_ALWAYS, "In the last run, from its begin."},
     {"trace_end_ns", PRN_AT(O, trace_end_ns), PRN_ALWAYS, NULL},
+    {"flops_per_second", PRN_AT(O, flops_per_second), PRN_IF_NUMBER | PRN_LEAST_0, "FLOPs over busy_ns."},
+    {"bytes_per_second", PRN_AT(O, bytes_per_second), PRN_IF_NUMBER | PRN_LEAST_0, "Bytes that it must read and write, over busy_ns."},
+    {"bound", PRN_AT(O, bound), PRN_IF_SET, "Limit on its speed; absent: the device's peaks are not kept (prony devices).", "compute|memory|overhead"},
+    {"percent_of_roof", PRN_AT(O, percent_of_roof), PRN_IF_NUMBER | PRN_LEAST_0, "Time of the device's roof over busy_ns, in percent."},
+    {0}};
+
+static const prn_key peak_keys[] = {
+    {"flops_per_second", PRN_AT(P, flops_per_second), PRN_LEAST_0, "fp32, multiply-adds in registers."},
+    {"bytes_per_second", PRN_AT(P, bytes_per_second), PRN_LEAST_0, "Its memory, read and written."},
+    {"to_device_bytes_per_second", PRN_AT(P, to_device_bytes_per_second), PRN_LEAST_0, "Copies."},
+    {"from_device_bytes_per_second", PRN_AT(P, from_device_bytes_per_second), PRN_LEAST_0, "Copies."},
+    {"launch_ns", PRN_AT(P, launch_ns), PRN_LEAST_0, "A kernel that does nothing, of many queued one behind the other."},
+    {0}};
+
+static const prn_key sensor_keys[] = {
+    {"samples", PRN_AT(S, samples), PRN_ALWAYS, "Ten a second, while runs are measured."},
+    {"power_mean_w", PRN_AT(S, power_mean_w), PRN_IF_NUMBER, NULL},
+    {"power_max_w", PRN_AT(S, power_max_w), PRN_IF_NUMBER, NULL},
+    {"clock_mean_mhz", PRN_AT(S, clock_mean_mhz), PRN_IF_NUMBER, "Of the multiprocessors."},
+    {"clock_min_mhz", PRN_AT(S, clock_min_mhz), PRN_IF_NUMBER, NULL},
+    {"clock_max_mhz", PRN_AT(S, clock_max_mhz), PRN_IF_NUMBER, NULL},
+    {"memory_clock_mean_mhz", PRN_AT(S, memory_clock_mean_mhz), PRN_IF_NUMBER, NULL},
+    {"temperature_max_c", PRN_AT(S, temperature_max_c), PRN_IF_NUMBER, NULL},
+    {"utilisation", PRN_AT(S, utilisation), PRN_IF_NUMBER | PRN_SHARE, "Share of time in which a kernel ran, as the driver samples it."},
+    {"memory_used_bytes", PRN_AT(S, memory_used_bytes), PRN_IF_INDEX, "The most, of all processes."},
     {0}};
 
 static const prn_key copy_keys[] = {
@@ -69,8 +97,11 @@ const prn_key prn_device_keys[] = {
     {"values_lower_bound_bytes", PRN_AT(D, values_lower_bound_bytes), PRN_ALWAYS, "No plan of this order of steps needs less."},
     {"constants_bytes", PRN_AT(D, constants_bytes), PRN_ALWAYS, "Weights on the device, of all sessions."},
     {"peak_bytes", PRN_AT(D, peak_bytes), PRN_ALWAYS, "Most memory that the process had on the device."},
-    {"programs", PRN_AT(D, programs), PRN_ALWAYS, "Compiled programs."},
+    {"programs", PRN_AT(D, programs), PRN_ALWAYS, "Programs, compiled or loaded."},
+    {"programs_loaded", PRN_AT(D, programs_loaded), PRN_OLD, "Of the programs: from the user's cache folder."},
     {"kernels", PRN_AT(D, kernels), PRN_ALWAYS, "Kernel objects."},
+    {"peaks", PRN_IN_WITH(D, peaks, has_peaks, peak_keys), PRN_IF_FLAG, "Measured by 'prony devices'; absent: not kept."},
+    {"sensors", PRN_IN_WITH(D, sensors, has_sensors, sensor_keys), PRN_IF_FLAG, "NVIDIA's NVML while runs were measured."},
     {"operators", PRN_ROWS(D, operators, operator_count, operator_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "Operators that ran on the device."},
     {"copies", PRN_ROWS(D, copies, copy_count, copy_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "Copies between host and device."},
     {0}};

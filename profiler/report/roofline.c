@@ -3,6 +3,7 @@
  * that of DRAM. */
 #include "profiler/report/report.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Below this share of the roof neither compute nor memory explains the time. Chosen without measurement. */
@@ -110,6 +111,29 @@ double prn_operator_roof_ns(const prony_report *report, const prony_operator_row
     return compute > memory ? compute : memory;
 }
 
+static prony_bound roofline_bound(double share, bool compute)
+{
+    if (share < OVERHEAD_SHARE) return PRONY_BOUND_OVERHEAD;
+    return compute ? PRONY_BOUND_COMPUTE : PRONY_BOUND_MEMORY;
+}
+
+void prn_device_operator_roof(const prony_device_report *device, const prony_operator_row *row,
+                              prony_device_operator_row *out)
+{
+    const double flops = (double)row->cost.flops, bytes = prn_operator_bytes(row),
+                 seconds = (double)out->busy_ns * 1e-9;
+    out->flops_per_second = out->bytes_per_second = out->percent_of_roof = NAN;
+    out->bound = NULL;
+    if (out->busy_ns <= 0) return;
+    out->flops_per_second = flops / seconds;
+    out->bytes_per_second = bytes / seconds;
+    if (!device->has_peaks || device->peaks.flops_per_second <= 0 || device->peaks.bytes_per_second <= 0) return;
+    const double compute = flops / device->peaks.flops_per_second, memory = bytes / device->peaks.bytes_per_second,
+                 share = (compute > memory ? compute : memory) / seconds;
+    out->percent_of_roof = share * 100;
+    out->bound = prony_bound_name(roofline_bound(share, compute >= memory));
+}
+
 prony_bound prony_report_bound(const prony_report *report, size_t operator_index, double *share_of_roof)
 {
     if (share_of_roof) *share_of_roof = -1;
@@ -120,8 +144,7 @@ prony_bound prony_report_bound(const prony_report *report, size_t operator_index
     double roof = prn_operator_roof_ns(report, row, &compute), share = roof / (double)row->time.mean_ns;
     if (roof <= 0) return PRONY_BOUND_UNKNOWN;
     if (share_of_roof) *share_of_roof = share;
-    if (share < OVERHEAD_SHARE) return PRONY_BOUND_OVERHEAD;
-    return compute ? PRONY_BOUND_COMPUTE : PRONY_BOUND_MEMORY;
+    return roofline_bound(share, compute);
 }
 
 const char *prony_bound_name(prony_bound bound)

@@ -35,7 +35,7 @@ OWNERS = {  # header prefix: files that may include it
     "cblas": r"ops/vendor/blas\.c",
     "openblas": r"ops/vendor/blas\.c",
     "CL/": r"ops/vendor/opencl/opencl_library\.h",
-    "dlfcn.h": r"ops/vendor/opencl/opencl_library\.c|"
+    "dlfcn.h": r"base/os/shared_library\.c|ops/vendor/opencl/opencl_library\.c|"
                r"ops/vendor/blas\.c|ops/vendor/dnnl_guard\.c|bench/versus/ort\.c|bench/process/late_library\.c",
     "oneapi/": r"ops/vendor/dnnl\w*\.[ch]",
     "dnnl": r"ops/vendor/dnnl\w*\.[ch]",

@@ -11,10 +11,12 @@
 #include "base/os/clock.h"
 #include "ops/vendor/opencl/opencl_device.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 enum { MOST_DEVICES = 32, MOST_PLATFORMS = 16, TEXT = 256 };
+/* cl_khr_pci_bus_info and cl_nv_device_attribute_query, which older headers lack */
+enum { PCI_BUS_INFO_KHR = 0x410F, PCI_BUS_ID_NV = 0x4008, PCI_SLOT_ID_NV = 0x4009, PCI_DOMAIN_ID_NV = 0x400A };
+typedef struct pci_bus_info {
+    cl_uint domain, bus, device, function;
+} pci_bus_info;
 
 /* ---- the list of devices, made once ---- */
 
@@ -56,6 +58,29 @@ static uint64_t device_number(cl_device_id id, cl_device_info what, size_t size)
     return prn_opencl.clGetDeviceInfo(id, what, size, &number, NULL) == CL_SUCCESS ? number : 0;
 }
 
+/* The address in the form of Linux and NVML; "": unknown. NVIDIA's drivers before 510 know their own extension alone. */
+static const char *pci_address(cl_device_id id)
+{
+    char text[32];
+    pci_bus_info pci = {0};
+    cl_uint slot = 0;
+    bool known = has_extension(id, "cl_khr_pci_bus_info") &&
+                 prn_opencl.clGetDeviceInfo(id, PCI_BUS_INFO_KHR, sizeof pci, &pci, NULL) == CL_SUCCESS;
+    if (!known && has_extension(id, "cl_nv_device_attribute_query")) {
+        known = prn_opencl.clGetDeviceInfo(id, PCI_BUS_ID_NV, sizeof(cl_uint), &pci.bus, NULL) == CL_SUCCESS &&
+                prn_opencl.clGetDeviceInfo(id, PCI_SLOT_ID_NV, sizeof slot, &slot, NULL) == CL_SUCCESS;
+        pci.device = slot >> 3;
+        pci.function = slot & 7;
+        if (prn_opencl.clGetDeviceInfo(id, PCI_DOMAIN_ID_NV, sizeof(cl_uint), &pci.domain, NULL) != CL_SUCCESS)
+            pci.domain = 0;
+    }
+    if (!known) return "";
+    snprintf(text, sizeof text, "%04x:%02x:%02x.%x", pci.domain & 0xffff, pci.bus & 0xff, pci.device & 0x1f,
+             pci.function & 7);
+    const char *kept = prn_strdup(text);
+    return kept ? kept : "";
+}
+
 static void describe_device(prn_device *d, const char *platform, size_t number)
 {
     char id[32];
@@ -80,8 +105,11 @@ static void describe_device(prn_device *d, const char *platform, size_t number)
                             .local_memory_bytes = device_number(of, CL_DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong)),
                             .largest_work_group = device_number(of, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t)),
                             .fp16 = has_extension(of, "cl_khr_fp16"),
-                            .fp64 = device_number(of, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof(cl_device_fp_config)) != 0};
+                            .fp64 = device_number(of, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof(cl_device_fp_config)) != 0,
+                            .pci_bus_id = pci_address(of)};
     pthread_mutex_init(&d->lock, NULL);
+    pthread_mutex_init(&d->build_lock, NULL);
+    pthread_mutex_init(&d->constant_lock, NULL);
 }
 
 static const char *platform_name(cl_platform_id platform)
@@ -194,24 +222,12 @@ prony_status prn_device_open(prn_device **out, const char *name, const char *fil
     return status;
 }
 
-static void drop_programs(prn_device *d)
-{
-    for (opencl_program *p = d->programs, *next; p; p = next) {
-        next = p->next;
-        prn_opencl.clReleaseProgram(p->program);
-        prn_free(p->defines);
-        prn_free(p);
-    }
-    d->programs = NULL;
-    d->use.programs = 0;
-}
-
 void prn_device_release(prn_device *d)
 {
     if (!d) return;
     pthread_mutex_lock(&open_lock);
     if (--d->sessions == 0) {
-        drop_programs(d);
+        prn_opencl_drop_programs(d);
         prn_opencl.clFinish(d->queue);
         prn_opencl.clReleaseCommandQueue(d->queue);
         prn_opencl.clReleaseContext(d->context);
@@ -240,235 +256,6 @@ prn_device_use prn_device_usage(prn_device *d)
     prn_device_use use = d->use;
     pthread_mutex_unlock(&d->lock);
     return use;
-}
-
-/* ---- buffers ---- */
-
-/* The first block behind `address`. */
-static size_t block_above(const prn_device *d, const void *address)
-{
-    size_t low = 0, high = d->block_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if ((uintptr_t)d->blocks[middle].address <= (uintptr_t)address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-cl_mem prn_opencl_find(prn_device *d, const void *address, size_t *offset)
-{
-    cl_mem memory = NULL;
-    pthread_mutex_lock(&d->lock);
-    const size_t above = block_above(d, address);
-    if (above > 0) {
-        const opencl_block *b = &d->blocks[above - 1];
-        *offset = (size_t)((const char *)address - (const char *)b->address);
-        if (*offset < b->bytes) memory = b->memory;
-    }
-    pthread_mutex_unlock(&d->lock);
-    return memory;
-}
-
-static bool block_add(prn_device *d, const opencl_block *block)
-{
-    if (!PRN_GROW(d->blocks, d->block_capacity, d->block_count + 1)) return false;
-    const size_t at = block_above(d, block->address);
-    memmove(&d->blocks[at + 1], &d->blocks[at], (d->block_count - at) * sizeof *d->blocks);
-    d->blocks[at] = *block;
-    d->block_count++;
-    d->use.buffers++;
-    d->use.bytes += block->bytes;
-    if (d->use.bytes > d->use.peak_bytes) d->use.peak_bytes = d->use.bytes;
-    return true;
-}
-
-static void *opencl_take(prn_device *d, size_t bytes)
-{
-    cl_int code = CL_SUCCESS;
-    opencl_block block = {.bytes = bytes};
-    block.address = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (block.address == MAP_FAILED) return NULL;
-    block.memory = PRN_CL_NEW(code, clCreateBuffer, d->context, CL_MEM_READ_WRITE, bytes, NULL);
-    bool added = false;
-    if (code == CL_SUCCESS) {
-        pthread_mutex_lock(&d->lock);
-        added = block_add(d, &block);
-        pthread_mutex_unlock(&d->lock);
-        if (!added) prn_opencl.clReleaseMemObject(block.memory);
-    }
-    if (added) return block.address;
-    munmap(block.address, bytes);
-    return NULL;
-}
-
-static void opencl_give(prn_device *d, void *address)
-{
-    pthread_mutex_lock(&d->lock);
-    const size_t at = block_above(d, address) - 1;
-    const opencl_block block = d->blocks[at];
-    memmove(&d->blocks[at], &d->blocks[at + 1], (d->block_count - at - 1) * sizeof *d->blocks);
-    d->block_count--;
-    d->use.buffers--;
-    d->use.bytes -= block.bytes;
-    pthread_mutex_unlock(&d->lock);
-    prn_opencl.clReleaseMemObject(block.memory);
-    munmap(block.address, block.bytes);
-}
-
-/* ---- copies ---- */
-
-static prony_status end_copy(prn_device *d, cl_int code, const char *what, cl_event event, prn_device_step *step,
-                             prony_error *error)
-{
-    PRN_TRY(prn_opencl_status(code, d->info.id, what, error));
-    return event ? prn_opencl_timed(d, event, step, error) : PRONY_OK;
-}
-
-static prony_status opencl_copy_in(prn_device *d, void *to, const void *from, size_t bytes, prn_device_step *step,
-                                   prony_error *error)
-{
-    size_t offset = 0;
-    cl_event event = NULL, *timed = step && step->timed ? &event : NULL;
-    cl_mem memory = prn_opencl_find(d, to, &offset);
-    const cl_int code = PRN_CL(clEnqueueWriteBuffer, d->queue, memory, CL_TRUE, offset, bytes, from, 0, NULL, timed);
-    return end_copy(d, code, "copying to the device", event, step, error);
-}
-
-static prony_status opencl_copy_out(prn_device *d, void *to, const void *from, size_t bytes, prn_device_step *step,
-                                    prony_error *error)
-{
-    size_t offset = 0;
-    cl_event event = NULL, *timed = step && step->timed ? &event : NULL;
-    cl_mem memory = prn_opencl_find(d, from, &offset);
-    const cl_int code = PRN_CL(clEnqueueReadBuffer, d->queue, memory, CL_TRUE, offset, bytes, to, 0, NULL, timed);
-    return end_copy(d, code, "copying from the device", event, step, error);
-}
-
-const prn_memory_space prn_opencl_space = {"opencl", opencl_take, opencl_give, opencl_copy_in, opencl_copy_out};
-
-/* ---- constants ---- */
-
-/* Invariant: a constant is known by its source; the bytes behind one source never change while it has users. */
-prony_status prn_device_constant(prn_device *d, const void *source, const void *data, size_t bytes, void **out,
-                                 prony_error *error)
-{
-    pthread_mutex_lock(&open_lock); /* one copy at a time */
-    prony_status status = PRONY_OK;
-    *out = NULL;
-    for (size_t i = 0; i < d->constant_count && !*out; i++) {
-        if (d->constants[i].source != source) continue;
-        d->constants[i].users++;
-        *out = d->constants[i].address;
-    }
-    if (!*out) {
-        void *address =
-            PRN_GROW(d->constants, d->constant_capacity, d->constant_count + 1) ? opencl_take(d, bytes) : NULL;
-        status = address ? opencl_copy_in(d, address, data, bytes, NULL, error)
-                         : prn_fail(error, PRONY_OUT_OF_MEMORY, "%s: no room for a constant of %zu bytes", d->info.id,
-                                    bytes);
-        if (status == PRONY_OK) {
-            d->constants[d->constant_count++] = (opencl_constant){source, address, 1};
-            pthread_mutex_lock(&d->lock);
-            d->use.constant_bytes += bytes;
-            pthread_mutex_unlock(&d->lock);
-            *out = address;
-        } else if (address) {
-            opencl_give(d, address);
-        }
-    }
-    pthread_mutex_unlock(&open_lock);
-    return status;
-}
-
-void prn_device_constant_drop(prn_device *d, void *constant)
-{
-    if (!constant) return;
-    pthread_mutex_lock(&open_lock);
-    for (size_t i = 0; i < d->constant_count; i++) {
-        if (d->constants[i].address != constant) continue;
-        if (--d->constants[i].users == 0) {
-            const uint64_t before = d->use.bytes;
-            opencl_give(d, constant);
-            d->use.constant_bytes -= before - d->use.bytes;
-            d->constants[i] = d->constants[--d->constant_count];
-        }
-        break;
-    }
-    pthread_mutex_unlock(&open_lock);
-}
-
-/* ---- programs ---- */
-
-static void first_lines(char *log)
-{
-    for (int lines = 0; *log; log++)
-        if (*log == '\n' && ++lines == 3) *log = '\0';
-}
-
-static prony_status build_program(prn_device *d, const prn_opencl_source *source, const char *defines, cl_program *out,
-                                  prony_error *error)
-{
-    const char *texts[] = {defines, prn_opencl_common.text, source->text};
-    const size_t sizes[] = {strlen(defines), (size_t)(prn_opencl_common.end - prn_opencl_common.text),
-                            (size_t)(source->end - source->text)};
-    cl_int code = CL_SUCCESS;
-    *out = PRN_CL_NEW(code, clCreateProgramWithSource, d->context, 3, texts, sizes);
-    PRN_TRY(prn_opencl_status(code, d->info.id, "creating a program", error));
-    code = PRN_CL(clBuildProgram, *out, 1, &d->id, "-cl-std=CL1.2", NULL, NULL);
-    if (code == CL_SUCCESS) return PRONY_OK;
-    char log[1200] = "";
-    (void)prn_opencl.clGetProgramBuildInfo(*out, d->id, CL_PROGRAM_BUILD_LOG, sizeof log - 1, log, NULL);
-    first_lines(log);
-    prn_opencl.clReleaseProgram(*out);
-    return prn_fail(error, PRONY_IO_ERROR, "%s: building a program failed: %s (%d)%s%s", d->info.id,
-                    prn_opencl_code(code), (int)code, *log ? ": " : "", log);
-}
-
-/* `d->lock` is held. */
-static prony_status find_program(prn_device *d, const prn_opencl_source *source, const char *defines, cl_program *out,
-                                 prony_error *error)
-{
-    for (const opencl_program *p = d->programs; p; p = p->next)
-        if (p->source == source && strcmp(p->defines, defines) == 0) return *out = p->program, PRONY_OK;
-    opencl_program *made = prn_calloc(1, sizeof *made);
-    char *kept = made ? prn_strdup(defines) : NULL;
-    prony_status status = kept ? build_program(d, source, defines, out, error) : prn_no_memory(error);
-    if (status != PRONY_OK) {
-        prn_free(kept);
-        prn_free(made);
-        return status;
-    }
-    *made = (opencl_program){source, kept, *out, d->programs};
-    d->programs = made;
-    d->use.programs++;
-    return PRONY_OK;
-}
-
-prony_status prn_opencl_kernel(prn_device *d, const prn_opencl_source *source, const char *defines, const char *name,
-                               cl_kernel *out, prony_error *error)
-{
-    cl_program program = NULL;
-    cl_int code = CL_SUCCESS;
-    pthread_mutex_lock(&d->lock);
-    prony_status status = find_program(d, source, defines, &program, error);
-    if (status == PRONY_OK) {
-        *out = PRN_CL_NEW(code, clCreateKernel, program, name);
-        status = prn_opencl_status(code, d->info.id, "creating a kernel", error);
-        if (status == PRONY_OK) d->use.kernels++;
-    }
-    pthread_mutex_unlock(&d->lock);
-    return status;
-}
-
-void prn_opencl_kernel_release(prn_device *d, cl_kernel kernel)
-{
-    prn_opencl.clReleaseKernel(kernel);
-    pthread_mutex_lock(&d->lock);
-    d->use.kernels--;
-    pthread_mutex_unlock(&d->lock);
 }
 
 /* ---- times ---- */
@@ -545,19 +332,6 @@ prony_status prn_device_finish(prn_device *device, prony_error *error)
 {
     (void)device, (void)error;
     return PRONY_OK;
-}
-
-prony_status prn_device_constant(prn_device *device, const void *source, const void *data, size_t bytes, void **out,
-                                 prony_error *error)
-{
-    (void)device, (void)source, (void)data, (void)bytes;
-    *out = NULL;
-    return prn_fail(error, PRONY_UNSUPPORTED, "this build has no OpenCL");
-}
-
-void prn_device_constant_drop(prn_device *device, void *constant)
-{
-    (void)device, (void)constant;
 }
 
 prn_device_use prn_device_usage(prn_device *device)

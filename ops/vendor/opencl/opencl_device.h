@@ -16,12 +16,14 @@ typedef struct opencl_block {
     void *address;
     size_t bytes;
     cl_mem memory;
+    bool counted; /* in `use`; of the blocks that share a buffer, one is */
 } opencl_block;
 
 typedef struct opencl_constant {
     const void *source;
     void *address;
-    size_t users;
+    size_t users, bytes;
+    uint64_t sample; /* of its bytes */
 } opencl_constant;
 
 typedef struct opencl_program {
@@ -37,12 +39,14 @@ struct prn_device {
     cl_context context;
     cl_command_queue queue;
     size_t sessions;
+    pthread_mutex_t build_lock; /* of `programs`; held while one is compiled, and taken before `lock` */
+    opencl_program *programs;
+    pthread_mutex_t constant_lock; /* of the constants; held while one is copied, and taken before `lock` */
+    opencl_constant *constants;
+    size_t constant_count, constant_capacity;
     pthread_mutex_t lock; /* of everything below */
     opencl_block *blocks; /* by address */
     size_t block_count, block_capacity;
-    opencl_constant *constants;
-    size_t constant_count, constant_capacity;
-    opencl_program *programs;
     prn_device_use use;
     int64_t clock_ahead_ns; /* the host's clock less the device's: the least seen */
     bool clock_known;
@@ -56,6 +60,8 @@ cl_mem prn_opencl_find(prn_device *device, const void *address, size_t *offset);
 PRN_MUST_USE prony_status prn_opencl_kernel(prn_device *device, const prn_opencl_source *source, const char *defines,
                                             const char *name, cl_kernel *out, prony_error *error);
 void prn_opencl_kernel_release(prn_device *device, cl_kernel kernel);
+/* Releases all programs, when no session has the device. */
+void prn_opencl_drop_programs(prn_device *device);
 
 /* Waits for `event`, adds its times to step->times, and releases it. */
 PRN_MUST_USE prony_status prn_opencl_timed(prn_device *device, cl_event event, prn_device_step *step,

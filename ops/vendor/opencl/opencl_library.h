@@ -19,8 +19,11 @@
     X(clCreateCommandQueue)                                                                                            \
     X(clReleaseCommandQueue)                                                                                           \
     X(clCreateBuffer)                                                                                                  \
+    X(clRetainMemObject)                                                                                               \
     X(clReleaseMemObject)                                                                                              \
     X(clCreateProgramWithSource)                                                                                       \
+    X(clCreateProgramWithBinary)                                                                                       \
+    X(clGetProgramInfo)                                                                                                \
     X(clBuildProgram)                                                                                                  \
     X(clGetProgramBuildInfo)                                                                                           \
     X(clReleaseProgram)                                                                                                \

@@ -230,6 +230,33 @@ function cards() {
         ' a run; memory ' +
         bytes(device.values_bytes + device.constants_bytes),
     );
+  const roofed = ((device && device.operators) || []).filter(row => known(row.percent_of_roof) && row.busy_ns > 0);
+  if (device && device.peaks && roofed.length) {
+    const busy = roofed.reduce((sum, row) => sum + row.busy_ns, 0);
+    card(
+      'Device roof',
+      percent(roofed.reduce((sum, row) => sum + (row.percent_of_roof / 100) * row.busy_ns, 0) / busy),
+      "mean of its operators by time; the device's roofs: " +
+        si(device.peaks.flops_per_second) +
+        'FLOP/s, ' +
+        si(device.peaks.bytes_per_second) +
+        'B/s',
+    );
+  }
+  const sensors = device && device.sensors;
+  if (sensors && known(sensors.power_mean_w))
+    card(
+      'Device power',
+      sensors.power_mean_w.toFixed(0) + ' W',
+      [
+        'at most ' + sensors.power_max_w.toFixed(0) + ' W',
+        known(sensors.clock_mean_mhz) && sensors.clock_mean_mhz.toFixed(0) + ' MHz',
+        known(sensors.temperature_max_c) && sensors.temperature_max_c.toFixed(0) + ' °C',
+        known(sensors.memory_used_bytes) && bytes(sensors.memory_used_bytes) + ' in use',
+      ]
+        .filter(Boolean)
+        .join(', '),
+    );
   if (report.coverage && known(report.coverage.time_share))
     card('Inside operators', percent(report.coverage.time_share), "of the runs' wall time");
   const cost = report.overhead && report.overhead.paired;

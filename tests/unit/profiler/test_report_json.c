@@ -235,7 +235,7 @@ static void add_ranks(prony_report *r)
 static void add_device(prony_report *r)
 {
     static const prony_device_operator_row operators[] = {
-        {1, "multiply, binary", 2, 1500, 70, {64, 8, 2}, {8, 8, 1}, 100, 1700}};
+        {1, "multiply, binary", 2, 1500, 70, {64, 8, 2}, {8, 8, 1}, 100, 1700, 2e9, 3e9, "memory", 12.5}};
     static const prony_device_copy_row copies[] = {{0, "x", true, "graph input", 4096, 300, 10, 310}};
     r->has_device = true;
     r->device = (prony_device_report){.info = {.id = "opencl:0",
@@ -251,7 +251,8 @@ static void add_device(prony_report *r)
                                                .largest_buffer_bytes = UINT64_C(2) << 30,
                                                .local_memory_bytes = 48 << 10,
                                                .largest_work_group = 1024,
-                                               .fp16 = true},
+                                               .fp16 = true,
+                                               .pci_bus_id = "0000:3b:00.0"},
                                       .runs = 3,
                                       .operators_on_device = 1,
                                       .operators_on_host = 1,
@@ -273,7 +274,12 @@ static void add_device(prony_report *r)
                                       .operators = operators,
                                       .operator_count = 1,
                                       .copies = copies,
-                                      .copy_count = 1};
+                                      .copy_count = 1,
+                                      .has_peaks = true,
+                                      .peaks = {0, 4e12, 2e11, 1e10, 9e9, 4000},
+                                      .has_sensors = true,
+                                      .sensors = {7, 150.5, 250, 1700, 1600, 1755, 2619, 61, 0.5, UINT64_C(3) << 30},
+                                      .programs_loaded = 1};
 }
 
 static void add_generation(prony_report *r)
