@@ -145,8 +145,9 @@ static prony_status model_quantize_describe(prony_model *model, const prn_quant_
     for (size_t n = 0; n < plan->graph->node_count; n++) count += prn_quant_is_contraction(&plan->nodes[n]);
     prn_model_quantized *q = &model->quantized;
     prony_quantized_row *rows = prn_bump_alloc(&q->pool, count + 1, sizeof *rows);
+    const char **reasons = prn_bump_alloc(&q->pool, count + 1, sizeof *reasons);
     q->kept = prn_bump_alloc(&q->pool, count + 1, sizeof *q->kept);
-    if (!rows || !q->kept) return prn_no_memory(error);
+    if (!rows || !reasons || !q->kept) return prn_no_memory(error);
     count = 0;
     for (size_t n = 0; n < plan->graph->node_count; n++) {
         const prn_model_node *node = &plan->graph->nodes[n];
@@ -157,10 +158,14 @@ static prony_status model_quantize_describe(prony_model *model, const prn_quant_
         row.op = prn_bump_strndup(&q->pool, node->op_type, strlen(node->op_type));
         if (!row.name || !row.op) return prn_no_memory(error);
         if (plan->nodes[n].kept) q->kept[q->kept_count++] = row.name;
+        if (!row.quantized)
+            reasons[count] = plan->nodes[n].kept ? "quantized, it would move the outputs beyond keep_accuracy"
+                                                 : "without calibration data its ranges are not known";
         rows[count++] = row;
     }
     if (q->kept_count) qsort(q->kept, q->kept_count, sizeof *q->kept, model_quantize_by_text);
     q->rows = rows;
+    q->reasons = reasons;
     q->count = count;
     return PRONY_OK;
 }
@@ -201,6 +206,17 @@ prony_status prony_model_quantize(prony_model **out, prony_model *model, const p
     prony_status status = model_quantize_quantize(out, &plan, model, &own, error);
     prn_quant_plan_release(&plan);
     return status;
+}
+
+double prony_model_weighted_error(const prony_model *model, size_t index)
+{
+    const bool known = model && model->quantized.weighted_errors && index < model->quantized.count;
+    return known ? model->quantized.weighted_errors[index] : (double)NAN;
+}
+
+const char *prony_model_float_reason(const prony_model *model, size_t index)
+{
+    return model && model->quantized.reasons && index < model->quantized.count ? model->quantized.reasons[index] : NULL;
 }
 
 size_t prony_model_quantized_layers(const prony_model *model, const prony_quantized_row **rows)
