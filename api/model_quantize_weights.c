@@ -1,6 +1,7 @@
 /* prony_model_quantize_weights: a model with MatMulNBits, written into memory and loaded again. */
 #include "base/option_struct.h"
 #include "quantize/importance.h"
+#include "quantize/quantize_plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static prony_status quantize_weights_describe(prony_model *model, const prn_bloc
     for (size_t i = 0, p = 0, r = 0; i < count; i++) {
         const weights_layer layer = quantize_weights_next(plan, &p, &r);
         const prn_model_node *node = &plan->scopes[layer.scope]->graph->nodes[layer.node];
-        const char *name = prn_block_layer_name(node), *reason = layer.reason;
+        const char *name = prn_quant_layer_name(node), *reason = layer.reason;
         rows[i] = (prony_quantized_row){.name = prn_bump_strndup(&q->pool, name, strlen(name)),
                                         .op = prn_bump_strndup(&q->pool, node->op_type, strlen(node->op_type)),
                                         .quantized = layer.weight != NULL,

@@ -2,8 +2,8 @@
 #include "quantize/block_plan.h"
 
 #include "loaders/onnx/reader.h"
+#include "quantize/quantize_plan.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Weights with a smaller K stay in float: the scales of their blocks would take more than the codes save. */
@@ -329,30 +329,20 @@ static bool block_plan_has_blocks(const prn_block_plan *plan)
     return false;
 }
 
-const char *prn_block_layer_name(const prn_model_node *node)
-{
-    return *node->name ? node->name : node->outputs[0];
-}
-
 /* Names the first layers and why each stays in float. */
 static prony_status block_plan_nothing(const prn_block_plan *plan, prony_error *error)
 {
-    enum { MOST_NAMED = 3, MOST_BYTES = 600 };
-    char layers[MOST_BYTES] = "";
-    size_t length = 0, named = 0;
-    for (; named < plan->refusal_count && named < MOST_NAMED; named++) {
-        const prn_block_refusal *refusal = &plan->refusals[named];
-        const prn_model_node *node = &plan->scopes[refusal->scope]->graph->nodes[refusal->node];
-        length += (size_t)snprintf(layers + length, MOST_BYTES - length, "; node '%.60s' (%.20s): %.80s",
-                                   prn_block_layer_name(node), node->op_type, refusal->reason);
+    prn_quant_reasons reasons = {0};
+    for (size_t r = 0; r < plan->refusal_count; r++) {
+        const prn_block_refusal *refusal = &plan->refusals[r];
+        prn_quant_reasons_add(&reasons, &plan->scopes[refusal->scope]->graph->nodes[refusal->node], refusal->reason);
     }
-    if (named < plan->refusal_count)
-        snprintf(layers + length, MOST_BYTES - length, "; and %zu more", plan->refusal_count - named);
     return prn_fail(error, PRONY_UNSUPPORTED,
                     "%.300s: nothing to quantize: no MatMul or Gemm has constant weights of float32 or float16, [%d or "
                     "more, N]%s%s",
                     plan->model->file->name, LEAST_K,
-                    block_plan_has_blocks(plan) ? "; the model has MatMulNBits already" : "", layers);
+                    block_plan_has_blocks(plan) ? "; the model has MatMulNBits already" : "",
+                    prn_quant_reasons_text(&reasons));
 }
 
 prony_status prn_block_plan_make(prn_block_plan *plan, const prony_model *model, const prn_block_format *format,

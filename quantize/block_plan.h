@@ -82,9 +82,6 @@ const prony_value *prn_block_constant(const prn_block_plan *plan, size_t entry, 
 /* The scope of a graph; its address is that of the node's attribute. */
 const prn_block_scope *prn_block_scope_of(const prn_block_plan *plan, const prn_graph *graph);
 
-/* The node's own name, or that of its first output. */
-const char *prn_block_layer_name(const prn_model_node *node);
-
 /* The model with MatMulNBits in place of the products, as the bytes of a ModelProto; released by prn_free. Sets the
  * weights' errors. Names file, node and channel of a weight that is not finite. */
 PRN_MUST_USE prony_status prn_block_write(uint8_t **out, size_t *size, prn_block_plan *plan, prony_error *error);

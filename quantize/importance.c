@@ -4,6 +4,7 @@
 
 #include "ops/kernels/vector/number.h"
 #include "quantize/calibrate.h"
+#include "quantize/quantize_plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -131,7 +132,7 @@ static bool importance_put_observe(const importance_builder *b, const prn_model_
     *index = (prn_attr){.name = "site", .type = PRN_ATTR_INT, .i = (int64_t)site};
     names[0] = product->inputs[0];
     names[1] = name;
-    *out = (prn_model_node){.name = prn_block_layer_name(product),
+    *out = (prn_model_node){.name = prn_quant_layer_name(product),
                             .op_type = importance_op,
                             .domain = importance_domain,
                             .overload = "",

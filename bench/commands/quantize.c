@@ -107,7 +107,10 @@ static void say_floats(const options *o, const prony_model *made)
     static bool said;
     const prony_quantized_row *rows;
     size_t floats = 0, count = prony_model_quantized_layers(made, &rows);
-    for (size_t i = 0; i < count; i++) floats += !rows[i].quantized;
+    for (size_t i = 0; i < count; i++) {
+        const char *reason = prony_model_float_reason(made, i);
+        floats += !rows[i].quantized && reason && strncmp(reason, "without calibration", 19) == 0;
+    }
     if (o->precision.calibrate || said || !floats || o->terminal.quiet) return;
     fail(o, "warning: %zu of %zu layers with weights stay in float without --calibrate DATA", floats, count);
     said = true;

@@ -34,7 +34,7 @@ typedef struct gqa_job {
     const char *q, *k, *v; /* in that type: queries as prn_gqa_rows says or [B, S, H D], keys and values [B, Hk, T,
                                D] */
     int64_t q_width;       /* of a row of queries */
-    bool stored;           /* the caches are in fewer bits; q, k, v are then float32, and `blocks` is true */
+    bool stored;           /* the caches are in fewer bits */
     bool blocks;           /* by ops/kernels/attention/attend.h, otherwise row by row: */
     char *row_space;
     int64_t per_task, tasks, row_bytes; /* rows of scores of a task, tasks, working space of one */
@@ -47,18 +47,20 @@ static bool group_query_is_stored(const prony_context *context)
     return ((const prn_gqa_params *)context->params)->cache_type != PRN_CACHE_FLOAT32;
 }
 
-/* What prony GroupQueryAttention wants beside what the other one does. */
+/* What prony GroupQueryAttention wants beside what the other one does. Blocks never have more bytes than the declared type. */
 static prony_status group_query_check_stored(const prony_context *context, const prn_gqa *g)
 {
     const prn_gqa_params *p = context->params;
-    if (p->cache_type < PRN_CACHE_FLOAT16 || p->cache_type > PRN_CACHE_INT8 || p->cache_rows < 1)
-        return prony_fail(context, PRONY_INVALID_MODEL, "cache_type must be 1 or 2, cache_rows 1 or more");
+    if (p->cache_type < PRN_CACHE_FLOAT16 || p->cache_type > PRN_CACHE_INT8)
+        return prony_fail(context, PRONY_INVALID_MODEL, "cache_type must be 1 or 2");
     PRN_TRY(prn_check_type(context, PRN_GQA_QUERY, PRN_TYPE_F32));
     if (!prn_input(context, PRN_GQA_PAST_KEY) || !prn_output(context, PRESENT_KEY) ||
-        !prn_output(context, PRESENT_VALUE) || g->past > p->cache_rows || (g->known && g->total > p->cache_rows))
-        return prony_fail(context, PRONY_INVALID_MODEL, "a cache in fewer bits must be there, of at most %lld rows",
+        !prn_output(context, PRESENT_VALUE) || g->past != p->cache_rows || (g->known && g->total > p->cache_rows))
+        return prony_fail(context, PRONY_INVALID_MODEL, "a cache in fewer bits must be there, of %lld rows",
                           (long long)p->cache_rows);
-    return PRONY_OK;
+    const size_t block = prn_cache_block_bytes((prn_cache_type)p->cache_type, g->past, g->depth);
+    if (block <= prony_dtype_bytes(PRONY_FLOAT32, g->past * g->depth)) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "a cache in fewer bits wants heads of 2 elements or more");
 }
 
 static prony_status group_query_infer(const prony_context *context)
@@ -232,18 +234,50 @@ static void store_fresh_rows(void *argument, int64_t begin, int64_t end)
                         (const float *)cache->present->data + item * g->rows * g->depth);
 }
 
-/* The operand of attention: the present output where all sequences begin, else the blocks. */
-static const char *group_query_store(const gqa_job *job, const prn_gqa_rows *fresh, size_t past, size_t output)
+/* Row t of a sequence's head in `work`, in float64: of the present output where all sequences begin, else of the block. A
+ * row is loaded into the second half of its place, whose first half then has no number that is still to be read. */
+static void load_stored_rows(void *argument, int64_t begin, int64_t end)
+{
+    const cache_job *cache = argument;
+    const prn_gqa *g = &cache->job->g;
+    const prn_cache_type type = (prn_cache_type)g->params->cache_type;
+    const size_t block = prn_cache_block_bytes(type, g->params->cache_rows, g->depth);
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
+        const int64_t t = i % g->present, item = i / g->present;
+        double *to = (double *)(void *)cache->work + i * g->depth;
+        float *row = (float *)(void *)to + g->depth;
+        if (t >= g->total)
+            memset(row, 0, (size_t)g->depth * sizeof *row);
+        else if (prn_gqa_begins(g))
+            memcpy(row, (const float *)cache->present->data + (item * g->rows + t) * g->depth,
+                   (size_t)g->depth * sizeof *row);
+        else
+            prn_cache_load(type, (const char *)cache->past->data + (size_t)item * block, g->params->cache_rows,
+                           g->depth, t, 1, row);
+        for (int64_t d = 0; d < g->depth; d++) to[d] = (double)row[d];
+    }
+}
+
+/* The operand of attention: the present output where all sequences begin, else the blocks; in `work`, unless it is NULL,
+ * the same rows in float64. */
+static const char *group_query_store(const gqa_job *job, const prn_gqa_rows *fresh, size_t past, size_t output,
+                                     char *work)
 {
     const prn_gqa *g = &job->g;
-    const int64_t items = g->batch * g->key_heads, rows = items * g->rows;
-    cache_job cache = {.job = job,
+    const int64_t items = g->batch * g->key_heads, rows = items * g->rows, all = items * g->present;
+    gqa_job floats = *job;
+    floats.work = PRONY_FLOAT32; /* what the present output has */
+    cache_job cache = {.job = &floats,
                        .fresh = fresh,
                        .past = prn_input(g->context, past),
                        .present = prn_output(g->context, output),
+                       .work = work,
                        .turned = g->half > 0 && output == PRESENT_KEY};
     prn_parallel_items(g->context->threads, rows, 8 * rows * g->depth, lay_fresh_rows, &cache);
     prn_parallel_items(g->context->threads, items, 8 * rows * g->depth, store_fresh_rows, &cache);
+    cache.job = job;
+    if (work) prn_parallel_items(g->context->threads, all, 8 * all * g->depth, load_stored_rows, &cache);
+    if (work) return work;
     return prn_gqa_begins(g) ? cache.present->data : cache.past->data;
 }
 
@@ -390,8 +424,8 @@ static prony_status group_query_read_job(const prony_context *context, prony_dty
     job->stored = group_query_is_stored(context);
     if (job->stored) PRN_TRY(group_query_check_stored(context, g));
     space->q_laid = g->half > 0 || g->q.value->dtype != work;
-    space->k_laid = !job->stored && needs_cache(job, PRESENT_KEY);
-    space->v_laid = !job->stored && needs_cache(job, PRESENT_VALUE);
+    space->k_laid = needs_cache(job, PRESENT_KEY);
+    space->v_laid = needs_cache(job, PRESENT_VALUE);
     job->q_width = space->q_laid ? g->heads * g->depth : g->q.width;
     const int64_t keys = !job->stored ? g->present : prn_gqa_begins(g) ? g->rows : g->params->cache_rows;
     const prn_attend core = group_query_attend_of(job, keys);
@@ -402,7 +436,7 @@ static prony_status group_query_read_job(const prony_context *context, prony_dty
     job->row_bytes =
         (int64_t)((prony_dtype_bytes(work, g->present + g->depth) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
     if (job->blocks && !prn_attend_space(&core, &floats)) job->blocks = false;
-    if (job->stored && !job->blocks)
+    if (job->stored && !job->blocks && work == PRONY_FLOAT32)
         return prony_fail(context, PRONY_LIMIT, "a cache in fewer bits has at most %d rows", PRN_ATTEND_MOST_KEYS);
     if (group_query_reserve(space, &space->q, space->q_laid, work, rows, g->depth) &&
         group_query_reserve(space, &space->k, space->k_laid, work, cache, g->depth) &&
@@ -460,8 +494,9 @@ static prony_status group_query_run_as(const prony_context *context, prony_dtype
     job.q = space.q_laid ? scratch + space.q : (const char *)g->q.value->data;
     if (space.q_laid) prn_parallel_items(context->threads, rows, 8 * rows * g->depth, lay_queries, &job);
     if (job.stored) {
-        job.k = group_query_store(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY);
-        job.v = group_query_store(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE);
+        job.k = group_query_store(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
+        job.v =
+            group_query_store(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE, space.v_laid ? scratch + space.v : NULL);
     } else {
         job.k =
             group_query_lay_cache(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
@@ -538,6 +573,10 @@ static const prn_kernel stored_kernels[] = {{.name = "group_query_stored",
                                              .backend = "native",
                                              .prepare = group_query_prepare_native,
                                              .run = group_query_run_native},
+                                            {.name = "group_query_stored_reference",
+                                             .backend = "reference",
+                                             .prepare = group_query_prepare_reference,
+                                             .run = group_query_run_reference},
                                             {0}};
 
 // clang-format off
@@ -548,7 +587,7 @@ const prn_op prn_ops_group_query[] = {
      .cost_text = "MACs M = B H S T 2D over the T keys of the longest sequence; FLOPs 2M, + 6 per score - 2 per row (softmax), + 1 with "
                   "bias, + 3 with softcap, + 3 per element turned; special 2 per score, + 2 with softcap"},
     {.name = "GroupQueryAttention", .domain = "prony", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
-     .flags = PRN_OP_BY_VALUE, .non_weight_inputs = 0x3e0, .params = stored_params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
+     .flags = PRN_OP_BY_VALUE | PRN_OP_ONCE_PER_RUN, .non_weight_inputs = 0x3e0, .params = stored_params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
      .infer = group_query_infer, .cost = group_query_cost, .kernels = stored_kernels, .cost_text = "as that of com.microsoft"},
     {0}};
 // clang-format on

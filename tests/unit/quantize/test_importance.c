@@ -390,6 +390,52 @@ static void float_layers_have_a_reason(void **unused)
     mb_free(m);
 }
 
+/* The same of 8 bits for activations too. */
+static void layers_of_8_bits_have_a_reason(void **unused)
+{
+    (void)unused;
+    static const char *const wanted[][2] = {{"half", "alpha or beta is not 1"},
+                                            {"stack", "its weights have another rank than 2, or its input has 1"},
+                                            {"narrow", NULL},
+                                            {"rounded", "its weights are made by other nodes"},
+                                            {"works", NULL}};
+    const prony_dim rows_dim = {"rows", ROWS};
+    prony_session_options session = PRONY_SESSION_OPTIONS_INIT;
+    prony_quantize_options options = PRONY_QUANTIZE_OPTIONS_INIT;
+    prony_error error = {0};
+    session.dims = &rows_dim;
+    session.dim_count = 1;
+    options.session = &session;
+    model_builder *m = build_refused(true);
+    prony_model *model = load(m), *made = NULL;
+    const prony_quantized_row *rows;
+    if (prony_model_quantize(&made, model, &options, &error) != PRONY_OK) fail_msg("%s", error.message);
+    const size_t count = prony_model_quantized_layers(made, &rows);
+    assert_int_equal(count, 5);
+    for (size_t i = 0; i < count; i++) {
+        const char *reason = prony_model_float_reason(made, i);
+        assert_string_equal(rows[i].name, wanted[i][0]);
+        assert_int_equal(rows[i].quantized, !wanted[i][1]);
+        assert_int_equal(reason == NULL, wanted[i][1] == NULL);
+        if (reason) assert_string_equal(reason, wanted[i][1]);
+    }
+    prony_model_release(made);
+    prony_model_release(model);
+    mb_free(m);
+    m = mb_begin(17);
+    mb_input(m, "x", PRONY_FLOAT32, "4,72");
+    mb_initializer(m, "w", PRONY_FLOAT32, "72,20", weights);
+    mb_node(m, "Gemm", "x w", "y", "alpha=0.5");
+    mb_node_name(m, "half");
+    mb_output(m, "y", PRONY_FLOAT32, "4,20");
+    model = load(m);
+    made = NULL;
+    assert_int_equal(prony_model_quantize(&made, model, NULL, &error), PRONY_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "node 'half' (Gemm): alpha or beta is not 1"));
+    prony_model_release(model);
+    mb_free(m);
+}
+
 static void refusals(void **unused)
 {
     (void)unused;
@@ -465,11 +511,16 @@ static void every_allocation_fails(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(importance_is_the_mean_square), cmocka_unit_test(subgraphs_are_observed),
-        cmocka_unit_test(scales_follow_the_activations), cmocka_unit_test(blocks_with_importance),
-        cmocka_unit_test(tiny_weights_do_not_vanish),    cmocka_unit_test(tiny_layers_compute),
-        cmocka_unit_test(float_layers_have_a_reason),    cmocka_unit_test(refusals),
-        cmocka_unit_test(sessions_outlive_it),           cmocka_unit_test(every_allocation_fails)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(importance_is_the_mean_square),
+                                       cmocka_unit_test(subgraphs_are_observed),
+                                       cmocka_unit_test(scales_follow_the_activations),
+                                       cmocka_unit_test(blocks_with_importance),
+                                       cmocka_unit_test(tiny_weights_do_not_vanish),
+                                       cmocka_unit_test(tiny_layers_compute),
+                                       cmocka_unit_test(float_layers_have_a_reason),
+                                       cmocka_unit_test(layers_of_8_bits_have_a_reason),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(sessions_outlive_it),
+                                       cmocka_unit_test(every_allocation_fails)};
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
