@@ -23,13 +23,17 @@ static prony_status model_quantize_make_plan(prn_quant_plan *plan, prony_model *
     if (status == PRONY_OK) prn_quant_plan_resolve(plan);
     for (size_t n = 0; status == PRONY_OK && n < plan->graph->node_count; n++)
         if (plan->nodes[n].quantized) return PRONY_OK;
+    prn_quant_reasons reasons = {0};
+    for (size_t n = 0; status == PRONY_OK && n < plan->graph->node_count; n++)
+        if (plan->nodes[n].reason) prn_quant_reasons_add(&reasons, &plan->graph->nodes[n], plan->nodes[n].reason);
     if (status == PRONY_OK)
         status = prn_fail(
             error, PRONY_UNSUPPORTED,
             "%.300s: nothing to quantize%s: its main graph has no %sGemm or MatMul of float32 with constant "
-            "weights%s",
+            "weights%s%s",
             model->file->name, dynamic ? " without calibration data" : "", dynamic ? "" : "Conv, ConvTranspose, ",
-            prony_model_is_quantized(model) ? "; it has quantized operators already" : "");
+            prony_model_is_quantized(model) ? "; it has quantized operators already" : "",
+            prn_quant_reasons_text(&reasons));
     prn_quant_plan_release(plan);
     return status;
 }
@@ -137,30 +141,42 @@ static int model_quantize_by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+/* Layers of the rows: contractions with constant weights. */
+static bool model_quantize_is_layer(const prn_quant_node *node)
+{
+    return prn_quant_is_contraction(node) || node->reason;
+}
+
 /* Which layers became what, kept with the model. */
 static prony_status model_quantize_describe(prony_model *model, const prn_quant_plan *plan, const double *errors,
                                             prony_error *error)
 {
     size_t count = 0;
-    for (size_t n = 0; n < plan->graph->node_count; n++) count += prn_quant_is_contraction(&plan->nodes[n]);
+    for (size_t n = 0; n < plan->graph->node_count; n++) count += model_quantize_is_layer(&plan->nodes[n]);
     prn_model_quantized *q = &model->quantized;
     prony_quantized_row *rows = prn_bump_alloc(&q->pool, count + 1, sizeof *rows);
+    const char **reasons = prn_bump_alloc(&q->pool, count + 1, sizeof *reasons);
     q->kept = prn_bump_alloc(&q->pool, count + 1, sizeof *q->kept);
-    if (!rows || !q->kept) return prn_no_memory(error);
+    if (!rows || !reasons || !q->kept) return prn_no_memory(error);
     count = 0;
     for (size_t n = 0; n < plan->graph->node_count; n++) {
         const prn_model_node *node = &plan->graph->nodes[n];
-        if (!prn_quant_is_contraction(&plan->nodes[n])) continue;
-        const char *name = *node->name ? node->name : node->outputs[0];
+        if (!model_quantize_is_layer(&plan->nodes[n])) continue;
+        const char *name = prn_quant_layer_name(node);
         prony_quantized_row row = {.quantized = plan->nodes[n].quantized, .error = errors ? errors[n] : NAN};
         row.name = prn_bump_strndup(&q->pool, name, strlen(name));
         row.op = prn_bump_strndup(&q->pool, node->op_type, strlen(node->op_type));
         if (!row.name || !row.op) return prn_no_memory(error);
         if (plan->nodes[n].kept) q->kept[q->kept_count++] = row.name;
+        if (!row.quantized)
+            reasons[count] = plan->nodes[n].reason ? plan->nodes[n].reason
+                             : plan->nodes[n].kept ? "quantized, it would move the outputs beyond keep_accuracy"
+                                                   : "without calibration data its ranges are not known";
         rows[count++] = row;
     }
     if (q->kept_count) qsort(q->kept, q->kept_count, sizeof *q->kept, model_quantize_by_text);
     q->rows = rows;
+    q->reasons = reasons;
     q->count = count;
     return PRONY_OK;
 }
@@ -201,6 +217,17 @@ prony_status prony_model_quantize(prony_model **out, prony_model *model, const p
     prony_status status = model_quantize_quantize(out, &plan, model, &own, error);
     prn_quant_plan_release(&plan);
     return status;
+}
+
+double prony_model_weighted_error(const prony_model *model, size_t index)
+{
+    const bool known = model && model->quantized.weighted_errors && index < model->quantized.count;
+    return known ? model->quantized.weighted_errors[index] : (double)NAN;
+}
+
+const char *prony_model_float_reason(const prony_model *model, size_t index)
+{
+    return model && model->quantized.reasons && index < model->quantized.count ? model->quantized.reasons[index] : NULL;
 }
 
 size_t prony_model_quantized_layers(const prony_model *model, const prony_quantized_row **rows)

@@ -16,8 +16,8 @@ typedef enum prony_cache_kind {
     PRONY_CACHE_SHARED   /* past inputs and present outputs of one size (GroupQueryAttention, static caches, states) */
 } prony_cache_kind;
 
-/* The elements of a growing cache. Fewer bits take less memory, and attention reads fewer bytes; logits differ a little from
- * those of float32. */
+/* The elements of a growing cache, or of one that GroupQueryAttention writes. Fewer bits take less memory, and attention reads
+ * fewer bytes; logits differ a little from those of float32. */
 typedef enum prony_cache_type {
     PRONY_CACHE_FP32,
     PRONY_CACHE_FP16, /* a half each; overflow ends at 65504 */
@@ -64,7 +64,7 @@ typedef struct prony_generator_options {
     size_t role_count;
     /* PRONY_UNSUPPORTED: the model's cache stays float32, and the message names the input and the node that reads it. The
      * first prompt is computed at once and rounded when it is stored. Later prompts take runs of `chunk` tokens, and of one
-     * token for the rest. */
+     * token for the rest; all at once if GroupQueryAttention writes the cache. */
     prony_cache_type cache_type;
 } prony_generator_options;
 #define PRONY_GENERATOR_OPTIONS_INIT PRONY_INIT(prony_generator_options)

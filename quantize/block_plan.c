@@ -2,6 +2,7 @@
 #include "quantize/block_plan.h"
 
 #include "loaders/onnx/reader.h"
+#include "quantize/quantize_plan.h"
 
 #include <string.h>
 
@@ -124,9 +125,66 @@ static int64_t block_plan_int(const prn_model_node *node, const char *name, int6
     return a ? a->i : absent;
 }
 
-/* The matrix behind an operand: a constant, through nodes that pass it on. false: something else. */
-static bool block_plan_source(const prn_block_plan *plan, const prn_names *names, const char *name,
-                              prn_block_weight *out)
+static const char block_plan_no_memory[] = "out of memory";
+
+/* A reason's text is never NULL, which stands for no reason. */
+static const char *block_plan_reason(const char *text)
+{
+    return text ? text : block_plan_no_memory;
+}
+
+/* A constant behind an operand. NULL: it is a matrix that can be quantized by its type; else the reason. */
+static const char *block_plan_take(prn_block_plan *plan, uint32_t entry, const prony_value *constant,
+                                   prn_block_weight *out)
+{
+    if (constant->shape.rank != 2 || !constant->data)
+        return block_plan_reason(
+            prn_bump_printf(&plan->pool, "its weights have rank %d, wanted 2", (int)constant->shape.rank));
+    if (out->dtype == PRONY_UNDEFINED) out->dtype = constant->dtype;
+    out->entry = entry;
+    out->k = constant->shape.dim[out->transposed];
+    out->n = constant->shape.dim[!out->transposed];
+    const bool known = constant->dtype == PRONY_FLOAT32 || constant->dtype == PRONY_FLOAT16;
+    const bool result = out->dtype == PRONY_FLOAT32 || out->dtype == PRONY_FLOAT16;
+    if (!known || !result)
+        return block_plan_reason(prn_bump_printf(&plan->pool, "its weights are %s, wanted float32 or float16",
+                                                 prony_dtype_name(known ? out->dtype : constant->dtype)));
+    if (out->k < LEAST_K)
+        return block_plan_reason(
+            prn_bump_printf(&plan->pool, "K is %lld, wanted %d or more", (long long)out->k, LEAST_K));
+    if (out->n >= 1 && out->k <= INT32_MAX && out->n <= INT32_MAX) return NULL;
+    return block_plan_reason(
+        prn_bump_printf(&plan->pool, "its weights are [%lld, %lld]", (long long)out->k, (long long)out->n));
+}
+
+/* A node between a constant and a product: Transpose, Cast to floats or Identity. NULL: the weights pass through it; "":
+ * it computes something else; else the reason. */
+static const char *block_plan_pass(prn_block_plan *plan, const prn_model_node *node, prn_block_weight *out)
+{
+    if (block_plan_is_op(node, "DequantizeLinear")) return "its weights are quantized already";
+    if (node->input_count != 1 || node->output_count != 1) return "";
+    if (block_plan_is_op(node, "Transpose")) {
+        const prn_attr *perm = prn_attr_find(&node->attributes, "perm");
+        const bool transposes = !perm || (perm->count == 2 && perm->ints[0] == 1 && perm->ints[1] == 0);
+        if (!transposes && !(perm->count == 2 && perm->ints[0] == 0)) return "";
+        out->transposed ^= transposes;
+        return NULL;
+    }
+    if (block_plan_is_op(node, "Cast")) {
+        const prony_dtype to = (prony_dtype)block_plan_int(node, "to", 0);
+        if (to != PRONY_FLOAT32 && to != PRONY_FLOAT16) /* changes the weights */
+            return block_plan_reason(
+                prn_bump_printf(&plan->pool, "a Cast to %s stands behind its weights", prony_dtype_name(to)));
+        if (out->dtype == PRONY_UNDEFINED) out->dtype = to;
+        return NULL;
+    }
+    return block_plan_is_op(node, "Identity") ? NULL : "";
+}
+
+/* The matrix behind an operand: a constant, through nodes that pass it on. NULL: it is found; "": the operand is a
+ * computed value; else the reason why the constant cannot be quantized. */
+static const char *block_plan_source(prn_block_plan *plan, const prn_names *names, const char *name,
+                                     prn_block_weight *out)
 {
     enum { MOST_PASSES = 8 };
     uint32_t entry;
@@ -134,35 +192,17 @@ static bool block_plan_source(const prn_block_plan *plan, const prn_names *names
         const prn_block_entry *e = &plan->entries[entry];
         const prn_block_scope *scope = plan->scopes[e->scope];
         bool aligned;
-        if (e->input) return false;
+        if (e->input) return e->initializer != PRN_BLOCK_NONE ? "its weights are the default value of an input" : "";
         const prony_value *constant = prn_block_constant(plan, entry, &aligned);
-        if (constant) {
-            if (constant->shape.rank != 2 || !constant->data) return false;
-            if (out->dtype == PRONY_UNDEFINED) out->dtype = constant->dtype;
-            out->entry = entry;
-            out->k = constant->shape.dim[out->transposed];
-            out->n = constant->shape.dim[!out->transposed];
-            return constant->dtype == PRONY_FLOAT32 || constant->dtype == PRONY_FLOAT16;
-        }
-        if (e->node == PRN_BLOCK_NONE) return false;
+        if (constant) return block_plan_take(plan, entry, constant, out);
+        if (e->node == PRN_BLOCK_NONE) return "";
         const prn_model_node *node = &scope->graph->nodes[e->node];
-        if (node->input_count != 1 || node->output_count != 1) return false;
-        if (block_plan_is_op(node, "Transpose")) {
-            const prn_attr *perm = prn_attr_find(&node->attributes, "perm");
-            const bool transposes = !perm || (perm->count == 2 && perm->ints[0] == 1 && perm->ints[1] == 0);
-            if (!transposes && !(perm->count == 2 && perm->ints[0] == 0)) return false;
-            out->transposed ^= transposes;
-        } else if (block_plan_is_op(node, "Cast")) {
-            const prony_dtype to = (prony_dtype)block_plan_int(node, "to", 0);
-            if (to != PRONY_FLOAT32 && to != PRONY_FLOAT16) return false; /* changes the weights */
-            if (out->dtype == PRONY_UNDEFINED) out->dtype = to;
-        } else if (!block_plan_is_op(node, "Identity")) {
-            return false;
-        }
+        const char *reason = block_plan_pass(plan, node, out);
+        if (reason) return reason;
         name = node->inputs[0];
         names = &scope->names;
     }
-    return false;
+    return "";
 }
 
 static const char *block_plan_name(prn_block_plan *plan, const prn_names *taken, const char *base, const char *ending)
@@ -200,14 +240,22 @@ static prony_status block_plan_add_weight(prn_block_plan *plan, prn_names *taken
 
 /* ---- products ---- */
 
-/* true: a MatMul, or a Gemm of a product and a sum alone. */
-static bool block_plan_is_product(const prn_block_plan *plan, const prn_model_node *node)
+/* NULL: a MatMul, or a Gemm of a product and a sum alone; "": another operator; else the reason. */
+static const char *block_plan_unlike(prn_block_plan *plan, const prn_model_node *node)
 {
     const prn_attr *alpha = prn_attr_find(&node->attributes, "alpha"), *beta = prn_attr_find(&node->attributes, "beta");
-    if (node->input_count < 2 || node->output_count != 1) return false;
-    if (block_plan_is_op(node, "MatMul")) return true;
-    return block_plan_is_op(node, "Gemm") && prn_model_opset(plan->model->file, "") >= LEAST_GEMM_OPSET &&
-           (!alpha || alpha->f == 1.0f) && (!beta || beta->f == 1.0f) && block_plan_int(node, "transA", 0) == 0;
+    if (node->input_count < 2 || node->output_count != 1) return "";
+    if (block_plan_is_op(node, "MatMul")) return NULL;
+    if (!block_plan_is_op(node, "Gemm")) return "";
+    const int64_t opset = prn_model_opset(plan->model->file, "");
+    if (opset < LEAST_GEMM_OPSET)
+        return block_plan_reason(prn_bump_printf(&plan->pool, "it is a Gemm of opset %lld, wanted %d or newer",
+                                                 (long long)opset, LEAST_GEMM_OPSET));
+    if (alpha && alpha->f != 1.0f)
+        return block_plan_reason(prn_bump_printf(&plan->pool, "alpha is %g, wanted 1", (double)alpha->f));
+    if (beta && beta->f != 1.0f)
+        return block_plan_reason(prn_bump_printf(&plan->pool, "beta is %g, wanted 1", (double)beta->f));
+    return block_plan_int(node, "transA", 0) != 0 ? "transA is 1, wanted 0" : NULL;
 }
 
 /* One use of an entry less; constants and nodes that pass them on are dropped with the last one. */
@@ -227,17 +275,26 @@ static void block_plan_drop_use(prn_block_plan *plan, const prn_names *names, co
     }
 }
 
+static prony_status block_plan_refuse(prn_block_plan *plan, size_t s, size_t n, const char *reason, prony_error *error)
+{
+    if (!PRN_GROW(plan->refusals, plan->refusal_capacity, plan->refusal_count + 1)) return prn_no_memory(error);
+    plan->refusals[plan->refusal_count++] = (prn_block_refusal){.scope = s, .node = n, .reason = reason};
+    return PRONY_OK;
+}
+
 static prony_status block_plan_find_product(prn_block_plan *plan, prn_names *taken, size_t s, size_t n,
                                             prony_error *error)
 {
     prn_block_scope *scope = plan->scopes[s];
     const prn_model_node *node = &scope->graph->nodes[n];
     prn_block_product product = {.scope = s, .node = n};
-    if (!block_plan_is_product(plan, node)) return PRONY_OK;
     prn_block_weight found = {.transposed = block_plan_is_op(node, "Gemm") && block_plan_int(node, "transB", 0) != 0};
-    if (!block_plan_source(plan, &scope->names, node->inputs[1], &found) || found.k < LEAST_K || found.n < 1 ||
-        found.k > INT32_MAX || found.n > INT32_MAX || (found.dtype != PRONY_FLOAT32 && found.dtype != PRONY_FLOAT16))
-        return PRONY_OK;
+    const char *unlike = block_plan_unlike(plan, node);
+    if (unlike && !*unlike) return PRONY_OK;
+    const char *reason = block_plan_source(plan, &scope->names, node->inputs[1], &found);
+    if (reason && !*reason) return PRONY_OK; /* a product of two computed values */
+    if (unlike == block_plan_no_memory || reason == block_plan_no_memory) return prn_no_memory(error);
+    if (unlike || reason) return block_plan_refuse(plan, s, n, unlike ? unlike : reason, error);
     PRN_TRY(block_plan_add_weight(plan, taken, &found, &product.weight, error));
     if (node->input_count > 2 && *node->inputs[2])
         PRN_TRY(block_plan_new_name(plan, taken, node->outputs[0], "_product", &product.sum, error));
@@ -272,6 +329,22 @@ static bool block_plan_has_blocks(const prn_block_plan *plan)
     return false;
 }
 
+/* Names the first layers and why each stays in float. */
+static prony_status block_plan_nothing(const prn_block_plan *plan, prony_error *error)
+{
+    prn_quant_reasons reasons = {0};
+    for (size_t r = 0; r < plan->refusal_count; r++) {
+        const prn_block_refusal *refusal = &plan->refusals[r];
+        prn_quant_reasons_add(&reasons, &plan->scopes[refusal->scope]->graph->nodes[refusal->node], refusal->reason);
+    }
+    return prn_fail(error, PRONY_UNSUPPORTED,
+                    "%.300s: nothing to quantize: no MatMul or Gemm has constant weights of float32 or float16, [%d or "
+                    "more, N]%s%s",
+                    plan->model->file->name, LEAST_K,
+                    block_plan_has_blocks(plan) ? "; the model has MatMulNBits already" : "",
+                    prn_quant_reasons_text(&reasons));
+}
+
 prony_status prn_block_plan_make(prn_block_plan *plan, const prony_model *model, const prn_block_format *format,
                                  prony_error *error)
 {
@@ -279,12 +352,7 @@ prony_status prn_block_plan_make(prn_block_plan *plan, const prony_model *model,
     PRN_TRY(block_plan_add_scope(plan, &model->file->graph, NULL, error));
     block_plan_count_uses(plan);
     PRN_TRY(block_plan_find(plan, error));
-    if (plan->product_count) return PRONY_OK;
-    return prn_fail(error, PRONY_UNSUPPORTED,
-                    "%.300s: nothing to quantize: no MatMul or Gemm has constant weights of float32 or float16, [%d or "
-                    "more, N]%s",
-                    model->file->name, LEAST_K,
-                    block_plan_has_blocks(plan) ? "; the model has MatMulNBits already" : "");
+    return plan->product_count ? PRONY_OK : block_plan_nothing(plan, error);
 }
 
 void prn_block_plan_release(prn_block_plan *plan)
@@ -294,6 +362,7 @@ void prn_block_plan_release(prn_block_plan *plan)
     prn_free(plan->entries);
     prn_free(plan->weights);
     prn_free(plan->products);
+    prn_free(plan->refusals);
     prn_bump_release(&plan->pool);
     *plan = (prn_block_plan){0};
 }

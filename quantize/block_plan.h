@@ -33,13 +33,21 @@ typedef struct prn_block_weight {
     prony_dtype dtype;
     int64_t k, n;
     const char *codes, *scales, *zeros; /* names of the new initializers */
+    const double *importance;           /* [k] mean squares of what the products multiply by it; NULL: not known */
     double error;                       /* root mean square of the change over that of the weights */
+    double weighted_error;              /* the same of squares times importance; NaN without it */
 } prn_block_weight;
 
 typedef struct prn_block_product {
     size_t scope, node, weight;
     const char *sum; /* of a Gemm with C: the name of the product before C is added */
 } prn_block_product;
+
+/* A product with constant weights that stays in float. */
+typedef struct prn_block_refusal {
+    size_t scope, node;
+    const char *reason; /* continues "it stays in float: " */
+} prn_block_refusal;
 
 typedef struct prn_block_scope {
     const prn_graph *graph;
@@ -61,9 +69,11 @@ typedef struct prn_block_plan {
     size_t weight_count, weight_capacity;
     prn_block_product *products;
     size_t product_count, product_capacity;
+    prn_block_refusal *refusals; /* products and refusals: by scope, then by node */
+    size_t refusal_count, refusal_capacity;
 } prn_block_plan;
 
-/* PRONY_UNSUPPORTED: no product can be quantized. Released by prn_block_plan_release in any case. */
+/* PRONY_UNSUPPORTED: no product can be quantized; the message names layers and reasons. Released by prn_block_plan_release in any case. */
 PRN_MUST_USE prony_status prn_block_plan_make(prn_block_plan *plan, const prony_model *model,
                                               const prn_block_format *format, prony_error *error);
 void prn_block_plan_release(prn_block_plan *plan);

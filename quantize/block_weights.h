@@ -17,8 +17,15 @@ typedef struct prn_block_format {
     prony_dtype scale_type; /* PRONY_FLOAT32 or PRONY_FLOAT16: scales are rounded to it before codes are chosen */
 } prn_block_format;
 
-/* Quantizes `count` weights of one block. *scale is a number of scale_type. The sum of squared errors is returned. */
-double prn_block_quantize(const prn_block_format *format, const float *weights, int64_t count, uint8_t *codes,
-                          float *scale, uint8_t *zero);
+/* Sums over the weights of a block. */
+typedef struct prn_block_errors {
+    double plain;    /* of squared errors */
+    double weighted; /* of squared errors times importance; without importance the same */
+} prn_block_errors;
+
+/* Quantizes `count` weights of one block. *scale is a number of scale_type. `importance` [count] weighs the squared errors
+ * that a search minimises; NULL, or zero for every weight that is not 0: all count alike. */
+prn_block_errors prn_block_quantize(const prn_block_format *format, const float *weights, const double *importance,
+                                    int64_t count, uint8_t *codes, float *scale, uint8_t *zero);
 
 #endif

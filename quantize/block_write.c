@@ -28,9 +28,9 @@ typedef struct block_tensors {
     int64_t blocks, blob, zero_row; /* of a column: blocks, bytes of a block's codes, bytes of zero points */
     uint8_t *codes, *zeros;
     float *scales;
-    void *stored_scales; /* the scales in the weights' type */
-    float *tile;         /* [K, TILE] weights, [TILE, K] behind them */
-    double error, power;
+    void *stored_scales;           /* the scales in the weights' type */
+    float *tile;                   /* [K, TILE] weights, [TILE, K] behind them */
+    prn_block_errors error, power; /* sums of squares: of the change, and of the weights */
 } block_tensors;
 
 static bool block_write_reserve(block_tensors *t, const prn_block_weight *w, const prn_block_format *format)
@@ -76,13 +76,19 @@ static bool block_write_column(block_tensors *t, const prn_block_weight *w, cons
 {
     for (int64_t b = 0; b < t->blocks; b++) {
         const float *from = column + b * format->block;
+        const double *importance = w->importance ? w->importance + b * format->block : NULL;
         const int64_t left = w->k - b * format->block, count = left < format->block ? left : format->block;
         uint8_t codes[PRN_LARGEST_WEIGHT_BLOCK], zero, *to = t->codes + (n * t->blocks + b) * t->blob;
         for (int64_t k = 0; k < count; k++) {
             if (!isfinite(from[k])) return false;
-            t->power += (double)from[k] * (double)from[k];
+            const double square = (double)from[k] * (double)from[k];
+            t->power.plain += square;
+            t->power.weighted += square * (importance ? importance[k] : 1);
         }
-        t->error += prn_block_quantize(format, from, count, codes, &t->scales[n * t->blocks + b], &zero);
+        const prn_block_errors error =
+            prn_block_quantize(format, from, importance, count, codes, &t->scales[n * t->blocks + b], &zero);
+        t->error.plain += error.plain;
+        t->error.weighted += error.weighted;
         for (int64_t k = 0; k < format->block; k++) block_write_pack(to, format->bits, k, k < count ? codes[k] : zero);
         block_write_pack(t->zeros + n * t->zero_row, format->bits, b, zero);
     }
@@ -102,7 +108,10 @@ static prony_status block_write_columns(const block_writer *w, block_tensors *t,
                                 w->plan->model->file->name, w->plan->entries[weight->entry].name,
                                 (long long)(first + c));
     }
-    weight->error = t->power > 0 ? sqrt(t->error / t->power) : 0;
+    weight->error = t->power.plain > 0 ? sqrt(t->error.plain / t->power.plain) : 0;
+    weight->weighted_error = !weight->importance     ? (double)NAN
+                             : t->power.weighted > 0 ? sqrt(t->error.weighted / t->power.weighted)
+                                                     : 0;
     return PRONY_OK;
 }
 

@@ -67,23 +67,34 @@ static bool bias_fits(const prn_quant_plan *plan, const prn_model_node *node, in
     return count == channels && shape->rank >= 1 && shape->dim[shape->rank - 1] == channels;
 }
 
-static bool quantize_kinds_is_contraction(const prn_quant_plan *plan, const prn_model_node *node, prn_quant_node *out)
+/* Fills kind and channels of a contraction that can be quantized. NULL: it can; "": another node, or one without constant
+ * weights; else the reason why it cannot. */
+static const char *quantize_kinds_contraction(const prn_quant_plan *plan, const prn_model_node *node,
+                                              prn_quant_node *out)
 {
-    /* Scales of the outputs are those of groups together. */
-    const bool transposed = prn_quant_is_op(node, "ConvTranspose") && quantize_kinds_attribute(node, "group", 1) == 1;
+    const bool transposed = prn_quant_is_op(node, "ConvTranspose");
     const bool conv = prn_quant_is_op(node, "Conv") || transposed, gemm = prn_quant_is_op(node, "Gemm"),
                matmul = prn_quant_is_op(node, "MatMul");
-    const prn_quant_value *w = quantize_kinds_weights_of(plan, node, 1);
-    if ((!conv && !gemm && !matmul) || !w || !is_activation(plan, node->inputs[0])) return false;
+    const prn_quant_value *w = node->input_count > 1 ? prn_quant_value_of(plan, node->inputs[1]) : NULL;
+    if ((!conv && !gemm && !matmul) || !w || !w->constant) return "";
+    if (w->info.dtype != PRONY_FLOAT32) return "its weights are not float32";
+    if (!w->info.data) return "its weights are made by other nodes";
+    if (!is_activation(plan, node->inputs[0]) || !is_activation(plan, node->outputs[0]))
+        return "its input or output is not float32 of a known shape";
     const int rank = w->info.shape.rank, operand = prn_quant_value_of(plan, node->inputs[0])->info.shape.rank;
-    if (conv ? rank < 3 || rank > 5 : rank != 2 || operand < 2) return false;
-    if (gemm && (quantize_kinds_attribute(node, "alpha", 1) != 1 || quantize_kinds_attribute(node, "beta", 1) != 1 ||
-                 quantize_kinds_attribute(node, "transA", 0) != 0))
-        return false;
+    if (conv && (rank < 3 || rank > 5)) return "its weights have another rank than 3 to 5";
+    if (!conv && (rank != 2 || operand < 2)) return "its weights have another rank than 2, or its input has 1";
+    /* Scales of the outputs are those of groups together. */
+    if (transposed && quantize_kinds_attribute(node, "group", 1) != 1) return "it has groups";
+    if (gemm && (quantize_kinds_attribute(node, "alpha", 1) != 1 || quantize_kinds_attribute(node, "beta", 1) != 1))
+        return "alpha or beta is not 1";
+    if (gemm && quantize_kinds_attribute(node, "transA", 0) != 0) return "transA is 1, wanted 0";
     out->channel_axis = (conv && !transposed) || (gemm && quantize_kinds_attribute(node, "transB", 0) != 0) ? 0 : 1;
     out->channels = w->info.shape.dim[out->channel_axis];
+    if (prony_shape_numel(&w->info.shape) < 1) return "its weights are empty";
+    if (!matmul && !bias_fits(plan, node, out->channels)) return "its bias is not one constant for each output channel";
     out->kind = conv ? PRN_QUANT_CONV : gemm ? PRN_QUANT_GEMM : PRN_QUANT_MATMUL;
-    return prony_shape_numel(&w->info.shape) > 0 && (matmul || bias_fits(plan, node, out->channels));
+    return NULL;
 }
 
 static bool is_sum(const prn_quant_plan *plan, const prn_model_node *node)
@@ -307,8 +318,11 @@ static void classify(prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];
     prn_quant_node *q = &plan->nodes[n];
-    if (node->output_count == 0 || node->input_count == 0 || !is_activation(plan, node->outputs[0])) return;
-    if (!quantize_kinds_is_contraction(plan, node, q))
+    if (node->output_count == 0 || node->input_count == 0) return;
+    const char *reason = quantize_kinds_contraction(plan, node, q);
+    q->reason = reason && *reason ? reason : NULL;
+    if (!is_activation(plan, node->outputs[0])) return;
+    if (reason)
         q->kind = q->map_of == n                     ? PRN_QUANT_MAP
                   : q->map_of != PRN_QUANT_NONE      ? PRN_QUANT_OTHER
                   : is_sum(plan, node)               ? PRN_QUANT_ADD

@@ -63,6 +63,8 @@ typedef struct prn_quant_node {
     size_t root;      /* of a function's last node: the value it is a function of */
     size_t result;    /* value that is stored */
     int channel_axis; /* of a contraction's weights */
+    const char
+        *reason; /* why a contraction with constant weights is none of these kinds; NULL: it is, or another node */
     int64_t channels;
 } prn_quant_node;
 
@@ -93,6 +95,16 @@ bool prn_quant_is_op(const prn_model_node *node, const char *name);
 /* NULL: no value has that name. */
 prn_quant_value *prn_quant_value_of(const prn_quant_plan *plan, const char *name);
 bool prn_quant_is_contraction(const prn_quant_node *node);
+/* The first few layers that stay in float, for a message. Zero-initialise. */
+typedef struct prn_quant_reasons {
+    char text[640];
+    size_t length, count;
+} prn_quant_reasons;
+void prn_quant_reasons_add(prn_quant_reasons *reasons, const prn_model_node *node, const char *reason);
+/* "; node 'fc' (Gemm): alpha is 0.5, wanted 1; and 3 more"; "": no layer was added. */
+const char *prn_quant_reasons_text(prn_quant_reasons *reasons);
+/* The node's own name, or that of its first output. */
+const char *prn_quant_layer_name(const prn_model_node *node);
 /* The constant that an Add behind a product of `channels` columns adds to every row; NULL: it is something else. */
 const prn_quant_value *prn_quant_bias_of(const prn_quant_plan *plan, const prn_model_node *add, int64_t channels);
 /* Operands that are activations and stored for the node's sake: the first ones. A function's root is stored anyway. */

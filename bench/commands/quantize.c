@@ -1,5 +1,6 @@
 /* prony quantize MODEL -p int8 --calibrate DATA -o OUT.onnx, and the same in memory for the commands that take -p
  * int8; -p int4-weights and int8-weights. */
+#include "bench/generate/generate.h"
 #include "bench/session/inputs.h"
 #include "bench/process/interrupt.h"
 #include "prony_quantize.h"
@@ -106,7 +107,10 @@ static void say_floats(const options *o, const prony_model *made)
     static bool said;
     const prony_quantized_row *rows;
     size_t floats = 0, count = prony_model_quantized_layers(made, &rows);
-    for (size_t i = 0; i < count; i++) floats += !rows[i].quantized;
+    for (size_t i = 0; i < count; i++) {
+        const char *reason = prony_model_float_reason(made, i);
+        floats += !rows[i].quantized && reason && strncmp(reason, "without calibration", 19) == 0;
+    }
     if (o->precision.calibrate || said || !floats || o->terminal.quiet) return;
     fail(o, "warning: %zu of %zu layers with weights stay in float without --calibrate DATA", floats, count);
     said = true;
@@ -165,16 +169,19 @@ int quantize_in_place(const options *o, prony_model **model)
 
 /* ---- the command ---- */
 
-/* Prints the layers that stayed in float, and each one's own error. */
-static void print_kept(const prony_quantized_row *rows, size_t count)
+/* Prints the layers that stayed in float, each one's own error and the reason. */
+static void print_kept(const prony_model *made, const prony_quantized_row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (rows[i].quantized) continue;
         fputs("  stays in float: ", stdout);
         put_text(stdout, rows[i].name);
         printf(" (%s)", rows[i].op);
+        const char *reason = prony_model_float_reason(made, i);
         if (!isnan(rows[i].error))
             printf("; quantized alone it would move the outputs by %.3g %% of their range", 100 * rows[i].error);
+        else if (reason)
+            printf("; %s", reason);
         putchar('\n');
     }
 }
@@ -188,7 +195,7 @@ static int quantize_command_show(const options *o, const prony_model *made)
     if (o->terminal.quiet) return EXIT_DONE;
     put_text(stdout, o->files.output);
     printf("\n  %zu of %zu layers with weights compute on int8\n", quantized, count);
-    print_kept(rows, count);
+    print_kept(made, rows, count);
     return EXIT_DONE;
 }
 
@@ -206,8 +213,18 @@ static int quantize_command_check(const options *o)
     if (!o->files.output) return fail(o, "-o OUT.onnx is missing"), EXIT_USAGE;
     if (p->name && strcmp(p->name, "int8") != 0 && !quantize_command_bits(o))
         return fail(o, "-p '%s': wanted int8, int8-weights or int4-weights", p->name), EXIT_USAGE;
-    if (quantize_command_bits(o) && (p->calibrate || p->calibrate_method || p->keep_accuracy > 0 || p->power_of_two))
-        return fail(o, "--calibrate, --calibrate-method, --keep-accuracy and --power-of-two need -p int8"), EXIT_USAGE;
+    if (quantize_command_bits(o) && (p->calibrate_method || p->keep_accuracy > 0 || p->power_of_two))
+        return fail(o, "--calibrate-method, --keep-accuracy and --power-of-two need -p int8"), EXIT_USAGE;
+    if (quantize_command_bits(o) && p->calibrate && is_calibration(p->calibrate))
+        return fail(o, "--calibrate '%s': ranges of activations do not help weights: wanted samples, or token ids",
+                    p->calibrate),
+               EXIT_USAGE;
+    const bool reads = o->generate.max_length || o->generate.chunk || o->generate.roles || o->generate.cache_count;
+    if (reads && !(quantize_command_bits(o) && p->calibrate && calibrates_tokens(o)))
+        return fail(o,
+                    "--max-length, --chunk, --roles and --cache need -p int4-weights or int8-weights and --calibrate "
+                    "with token ids"),
+               EXIT_USAGE;
     if (!quantize_command_bits(o) && (p->block || p->zero_points || p->search_scales))
         return fail(o, "--block, --zero-points and --search-scales need -p int4-weights or int8-weights"), EXIT_USAGE;
     if (p->block & (p->block - 1))
@@ -215,32 +232,84 @@ static int quantize_command_check(const options *o)
     return EXIT_DONE;
 }
 
+/* Runs the samples or the tokens of --calibrate. */
+static int quantize_weights_calibrate(const options *o, prony_model *model, prony_importance **out)
+{
+    prony_error error = {0};
+    prony_dataset *data = NULL;
+    if (!o->precision.calibrate) return EXIT_DONE;
+    if (calibrates_tokens(o)) return importance_of_tokens(o, model, out);
+    prony_session_options s = session_options(o);
+    s.precision = NULL;
+    s.no_profile = true;
+    interrupt_at_once(true);
+    prony_status status = open_data(o, model, &data, &error);
+    if (status == PRONY_OK) status = prony_importance_create(out, model, &error);
+    if (status == PRONY_OK) status = prony_importance_add(*out, data, &s, &error);
+    interrupt_at_once(false);
+    prony_dataset_release(data);
+    return status == PRONY_OK ? EXIT_DONE : report_session_error(o, model, &error);
+}
+
 static int quantize_weights(const options *o, prony_model *model, prony_model **out)
 {
     prony_error error = {0};
     prony_weights_options w = PRONY_WEIGHTS_OPTIONS_INIT;
+    prony_importance *importance = NULL;
     w.bits = quantize_command_bits(o);
     w.block = o->precision.block;
     w.zero_points = o->precision.zero_points;
     w.search_scales = o->precision.search_scales;
-    interrupt_at_once(true);
-    const prony_status status = prony_model_quantize_weights(out, model, &w, &error);
-    interrupt_at_once(false);
-    return status == PRONY_OK ? EXIT_DONE : report_error(o, &error);
+    int code = quantize_weights_calibrate(o, model, &importance);
+    w.importance = importance;
+    if (code == EXIT_DONE) {
+        interrupt_at_once(true);
+        const prony_status status = prony_model_quantize_weights(out, model, &w, &error);
+        interrupt_at_once(false);
+        if (status != PRONY_OK) code = report_error(o, &error);
+    }
+    prony_importance_release(importance);
+    return code;
+}
+
+/* With --calibrate, both errors of each layer. */
+static void print_weight_errors(const options *o, const prony_model *made, const prony_quantized_row *rows,
+                                size_t count)
+{
+    if (!o->precision.calibrate) return;
+    printf("  %10s %10s  layer\n", "weights", "weighted");
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].quantized) continue;
+        const double weighted = prony_model_weighted_error(made, i);
+        printf("  %8.3g %% ", 100 * rows[i].error);
+        if (isnan(weighted))
+            printf("%10s  ", "not run");
+        else
+            printf("%8.3g %%  ", 100 * weighted);
+        put_text(stdout, rows[i].name);
+        printf(" (%s)\n", rows[i].op);
+    }
 }
 
 static int quantize_weights_show(const options *o, const prony_model *made)
 {
     const prony_quantized_row *rows;
     const size_t count = prony_model_quantized_layers(made, &rows);
+    size_t quantized = 0;
     double largest = 0;
-    for (size_t i = 0; i < count; i++) largest = fmax(largest, rows[i].error);
+    for (size_t i = 0; i < count; i++) {
+        if (!rows[i].quantized) continue;
+        quantized++;
+        largest = fmax(largest, rows[i].error);
+    }
     if (o->terminal.quiet) return EXIT_DONE;
     put_text(stdout, o->files.output);
     printf("\n  %zu layer%s with %d-bit weights in blocks of %lld; a layer's weights change by %.3g %% at most\n"
            "  (root mean square)\n",
-           count, count == 1 ? "" : "s", quantize_command_bits(o),
+           quantized, quantized == 1 ? "" : "s", quantize_command_bits(o),
            (long long)(o->precision.block ? o->precision.block : 32), 100 * largest);
+    print_weight_errors(o, made, rows, count);
+    print_kept(made, rows, count);
     return EXIT_DONE;
 }
 

@@ -52,7 +52,7 @@ static int perplexity_window(const options *o, const decoder *d, const int64_t *
     return prony_generator_rewind(d->generator, 0, &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
 }
 
-static int64_t perplexity_window_length(const options *o, const decoder *d, size_t longest)
+int64_t window_length(const options *o, const decoder *d, size_t longest)
 {
     prony_generator_info info;
     prony_generator_get_info(d->generator, &info);
@@ -74,7 +74,7 @@ static int perplexity_measure(const options *o, const prompt *p, perplexity_line
     int code = load_model(&one, &model, o->arguments[0], &error) == PRONY_OK ? EXIT_DONE : report_error(o, &error);
     if (code == EXIT_DONE) code = quantize_in_place(&one, &model);
     if (code == EXIT_DONE) code = decoder_open(&one, model, 1, o->generate.max_length, false, &d);
-    if (code == EXIT_DONE) *window = perplexity_window_length(o, &d, p->longest);
+    if (code == EXIT_DONE) *window = window_length(o, &d, p->longest);
     const int64_t *ids = p->ids;
     for (size_t b = 0; b < p->sequences && code == EXIT_DONE; b++) {
         for (size_t at = 0; at < p->lengths[b] && code == EXIT_DONE; at += (size_t)*window) {
@@ -130,7 +130,6 @@ static int perplexity_write(const options *o, const perplexity_line *lines, size
 int command_eval_tokens(const options *o)
 {
     prompt p = {0};
-    options read = *o;
     perplexity_line *lines = calloc(MOST_LINES, sizeof *lines);
     size_t count = 0;
     int64_t window = 0;
@@ -142,8 +141,7 @@ int command_eval_tokens(const options *o)
         lines[count++] = (perplexity_line){.precision = name, .cache = "fp32"};
         if (other) lines[count++] = (perplexity_line){.precision = name, .cache = o->generate.cache_type};
     }
-    read.generate.prompt_ids = o->generate.token_ids;
-    int code = prompt_read(&read, &p);
+    int code = prompt_parse(o, "token-ids", o->generate.token_ids, &p);
     if (code == EXIT_DONE && p.longest < 2) code = usage(o, "--token-ids needs a sequence of two ids or more");
     for (size_t i = 0; i < count && code == EXIT_DONE; i++) code = perplexity_measure(o, &p, &lines[i], &window);
     if (code == EXIT_DONE && !o->terminal.quiet && !stdout_taken(o)) perplexity_print(o, lines, count, window);

@@ -1,4 +1,4 @@
-/* Prompts: --prompt-ids as text or as a file of integers. */
+/* Prompts: ids as text or as a file of integers. */
 #include "bench/generate/generate.h"
 #include "bench/options/option_table.h"
 
@@ -81,20 +81,23 @@ static int prompt_load(const options *o, const char *file, prompt *p)
     return code;
 }
 
-int prompt_read(const options *o, prompt *out)
+int prompt_parse(const options *o, const char *option, const char *text, prompt *out)
 {
-    const char *text = o->generate.prompt_ids;
-    if (!text) return EXIT_DONE;
     if (text[strspn(text, "0123456789,; +-.")] != '\0') return prompt_load(o, text, out);
     const char *rest = text, *item;
     int code = EXIT_DONE;
     for (size_t length; code == EXIT_DONE && (length = next_item(&rest, ';', &item));) {
         const size_t before = out->total;
         char *sequence = strndup(item, length);
-        code = sequence ? ids_parse(o, "prompt-ids", sequence, &out->ids, &out->total) : fail(o, "out of memory");
+        code = sequence ? ids_parse(o, option, sequence, &out->ids, &out->total) : fail(o, "out of memory");
         free(sequence);
         if (code == EXIT_DONE) code = prompt_end_sequence(o, out, out->total - before);
     }
-    return code == EXIT_DONE && !out->sequences ? usage(o, "--prompt-ids needs ids such as 1,2,3, got '%s'", text)
+    return code == EXIT_DONE && !out->sequences ? usage(o, "--%s needs ids such as 1,2,3, got '%s'", option, text)
                                                 : code;
+}
+
+int prompt_read(const options *o, prompt *out)
+{
+    return o->generate.prompt_ids ? prompt_parse(o, "prompt-ids", o->generate.prompt_ids, out) : EXIT_DONE;
 }

@@ -15,7 +15,9 @@ typedef struct peer_feed {
     char name[512], role[32];
     prony_value value; /* data owned; of a growing cache: without rows */
     size_t output;
-    bool shared;
+    bool shared;     /* of a cache: it is written in place */
+    bool rolled;     /* of a mask of a fixed length: its last places are filled */
+    int64_t fixed;   /* last dimension of a mask that has a fixed length; 0: that of the keys */
     size_t capacity; /* elements of value.data */
 } peer_feed;
 
@@ -29,12 +31,13 @@ typedef struct peer_decoder {
     int64_t *ids; /* [batch, max_length] */
     int64_t length;
     bool has_cache;
+    bool one_column;               /* prompts are read token by token */
     int64_t prefill_ns, decode_ns; /* of the last repetition */
 } peer_decoder;
 
 /* ---- what inputs are for */
 
-/* A line "role type output rank dims shared name"; dims are separated by commas, -1: rows. */
+/* A line "role type output rank dims shared name"; dims are separated by commas, -1: rows. `shared` of a mask: rolled. */
 static bool peer_feed_read(peer_feed *f, char *line)
 {
     char dims[512];
@@ -44,13 +47,16 @@ static bool peer_feed_read(peer_feed *f, char *line)
         return false;
     snprintf(f->name, sizeof f->name, "%s", line + used);
     f->value = (prony_value){.dtype = (prony_dtype)type, .shape = {.rank = rank}};
-    f->shared = shared != 0;
+    const bool mask = strcmp(f->role, "mask") == 0;
+    f->shared = shared != 0 && !mask;
+    f->rolled = shared != 0 && mask;
     const char *at = dims;
     for (int d = 0; d < rank; d++) {
         char *end;
         f->value.shape.dim[d] = strtoll(at, &end, 10);
         at = *end ? end + 1 : end;
     }
+    if (mask && rank > 0 && f->value.shape.dim[rank - 1] > 0) f->fixed = f->value.shape.dim[rank - 1];
     return true;
 }
 
@@ -68,6 +74,8 @@ static int peer_read_feeds(peer_decoder *d)
         ok = d->feeds && fgets(line, sizeof line, file);
         if (ok) line[strcspn(line, "\n")] = '\0';
         ok = ok && peer_feed_read(&d->feeds[k], line);
+        const prony_shape *shape = ok ? &d->feeds[k].value.shape : NULL;
+        if (ok && strcmp(d->feeds[k].role, "ids") == 0) d->one_column = shape->rank && shape->dim[shape->rank - 1] == 1;
     }
     if (file) fclose(file);
     return ok ? EXIT_DONE : fail(d->o, "'%s': not a list of a decoder's inputs", d->o->generate.roles);
@@ -105,57 +113,76 @@ static int peer_reserve(const peer_decoder *d, peer_feed *f)
     return f->value.data ? EXIT_DONE : fail(d->o, "out of memory");
 }
 
-/* A mask with rows: row c may look at keys up to first + c. */
-static void peer_fill_rows(peer_feed *f, int64_t batch, int64_t first, int64_t columns)
+/* A mask of `total` keys, where those from `begin` on are tokens; with rows: row c may look at keys up to its own. */
+static void peer_fill_mask(peer_feed *f, int64_t batch, int64_t begin, int64_t first, int64_t columns, int64_t total)
 {
-    const bool floats = f->value.dtype == PRONY_FLOAT32;
-    const int64_t total = first + columns;
-    for (int64_t r = 0; r < batch * columns; r++)
+    const bool rows = f->value.shape.rank > 2, floats = rows && f->value.dtype == PRONY_FLOAT32;
+    const int64_t lines = batch * (rows ? columns : 1);
+    for (int64_t r = 0; r < lines; r++) {
+        const int64_t last = begin + first + (rows ? r % columns : columns - 1);
         for (int64_t t = 0; t < total; t++) {
-            const bool shown = t <= first + r % columns;
+            const bool shown = t >= begin && t <= last;
             if (floats)
                 ((float *)f->value.data)[r * total + t] = shown ? 0.0f : -0x1.fep127f;
             else
                 peer_put(f, (size_t)(r * total + t), shown);
         }
+    }
+}
+
+/* The number that an input of the role has at `column` of a run from `first` to `end`. */
+static int64_t peer_number(const peer_feed *f, int64_t column, int64_t first, int64_t end)
+{
+    static const struct {
+        const char *role;
+        int kind; /* 0: first, 1: end, 2: end - 1, 3: column, 4: behind the first run */
+    } numbers[] = {{"past_length", 0}, {"starts", 0},    {"total", 1}, {"keys", 1},
+                   {"lengths", 2},     {"positions", 3}, {"rows", 3},  {"use_cache", 4}};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        if (strcmp(f->role, numbers[k].role) == 0)
+            return (const int64_t[]){first, end, end - 1, column, first > 0}[numbers[k].kind];
+    return 0;
+}
+
+static bool peer_is_any(const peer_feed *f, const char *const *roles)
+{
+    for (; *roles; roles++)
+        if (strcmp(f->role, *roles) == 0) return true;
+    return false;
 }
 
 /* Fills one input for columns [first, first + columns). */
 static int peer_fill(const peer_decoder *d, peer_feed *f, int64_t first, int64_t columns)
 {
-    const int64_t total = first + columns, batch = d->batch;
-    const bool by_row =
-                   strcmp(f->role, "ids") == 0 || strcmp(f->role, "positions") == 0 || strcmp(f->role, "types") == 0,
-               mask = strcmp(f->role, "mask") == 0;
+    static const char *const rows[] = {"ids", "positions", "types", NULL}, *const each[] = {"lengths", "keys", "starts",
+                                                                                            NULL};
+    const int64_t total = first + columns, keys = f->fixed ? f->fixed : total, batch = d->batch;
+    const bool by_row = peer_is_any(f, rows), mask = strcmp(f->role, "mask") == 0;
     prony_shape *shape = &f->value.shape;
+    if (keys < total)
+        return fail(d->o, "input '%s' has %lld columns; wanted %lld", f->name, (long long)keys, (long long)total);
     if (by_row || mask) {
         shape->dim[0] = batch;
         if (shape->rank > 2) shape->dim[shape->rank - 2] = columns;
         if (shape->rank == 4) shape->dim[1] = 1;
-        shape->dim[shape->rank - 1] = mask ? total : columns;
+        shape->dim[shape->rank - 1] = mask ? keys : columns;
     } else if (shape->rank == 1) {
-        shape->dim[0] = strcmp(f->role, "lengths") == 0 ? batch : strcmp(f->role, "rows") == 0 ? columns : 1;
+        shape->dim[0] = peer_is_any(f, each) ? batch : strcmp(f->role, "rows") == 0 ? columns : 1;
     }
     const int code = peer_reserve(d, f);
     if (code != EXIT_DONE) return code;
-    if (mask && shape->rank > 2) return peer_fill_rows(f, batch, first, columns), EXIT_DONE;
+    if (mask) return peer_fill_mask(f, batch, f->rolled ? keys - total : 0, first, columns, keys), EXIT_DONE;
     const size_t count = (size_t)prony_shape_numel(shape), width = by_row ? (size_t)columns : count;
     for (size_t k = 0; k < count; k++) {
         const int64_t column = first + (int64_t)(k % width), b = (int64_t)(k / width);
-        int64_t value = 0;
-        if (mask) value = 1;
-        if (strcmp(f->role, "ids") == 0) value = d->ids[b * d->max_length + column];
-        if (strcmp(f->role, "positions") == 0 || strcmp(f->role, "rows") == 0) value = column;
-        if (strcmp(f->role, "lengths") == 0) value = total - 1;
-        if (strcmp(f->role, "total") == 0) value = total;
-        if (strcmp(f->role, "past_length") == 0) value = first;
-        if (strcmp(f->role, "use_cache") == 0) value = first > 0;
-        peer_put(f, k, value);
+        const bool ids = strcmp(f->role, "ids") == 0;
+        peer_put(f, k, ids ? d->ids[b * d->max_length + column] : peer_number(f, column, first, total));
     }
     return EXIT_DONE;
 }
 
-/* Empties a cache: without rows, or with max_length rows of zeros. */
+/* Empties a cache: without rows, or with max_length rows of zeros. A state, and a cache whose rows are written by position,
+ * are zeros. */
 static int peer_empty_cache(const peer_decoder *d, peer_feed *f, const prony_shape *declared)
 {
     f->value.shape = *declared;
@@ -193,8 +220,8 @@ static int peer_choose(peer_decoder *d)
     return EXIT_DONE;
 }
 
-/* Computes columns [first, length) and chooses the next ids. */
-static int peer_step(peer_decoder *d, int64_t first)
+/* Computes columns [first, length), and chooses the next ids if they are wanted. */
+static int peer_step(peer_decoder *d, int64_t first, bool chooses)
 {
     if (!d->has_cache) first = 0;
     for (size_t k = 0; k < d->count; k++) {
@@ -209,13 +236,23 @@ static int peer_step(peer_decoder *d, int64_t first)
         if (!ort_set_input(&d->ort, k, &f->value)) return peer_decoder_failed(d);
     }
     const bool ran = ort_run(&d->ort);
-    int code = ran ? peer_choose(d) : EXIT_FAILED;
+    int code = !ran ? EXIT_FAILED : chooses ? peer_choose(d) : EXIT_DONE;
     for (size_t k = 0; k < d->count; k++)
         if (strcmp(d->feeds[k].role, "cache") == 0 && (ran || d->feeds[k].shared))
             ort_feed_back(&d->ort, d->feeds[k].output, k);
     if (ran) ort_drop_outputs(&d->ort);
-    d->length++;
+    d->length += chooses;
     return ran ? code : peer_decoder_failed(d);
+}
+
+/* The prompt at once, or token by token; the last run chooses the first new ids. */
+static int peer_prompt(peer_decoder *d, int64_t count)
+{
+    int code = EXIT_DONE;
+    for (d->length = 1; d->one_column && d->length < count && code == EXIT_DONE; d->length++)
+        code = peer_step(d, d->length - 1, false);
+    d->length = count;
+    return code == EXIT_DONE ? peer_step(d, d->one_column ? count - 1 : 0, true) : code;
 }
 
 /* The prompt, then the new tokens one by one; the first of them belongs to the prompt's run. */
@@ -230,11 +267,10 @@ static int peer_repeat(peer_decoder *d, const prony_shape *declared, int64_t tok
     }
     for (int64_t b = 0; b < d->batch; b++)
         memcpy(d->ids + b * d->max_length, d->prompt.ids, (size_t)count * sizeof *d->ids);
-    d->length = count;
     const int64_t start = prony_now_ns();
-    int code = peer_step(d, 0);
+    int code = peer_prompt(d, count);
     const int64_t middle = prony_now_ns();
-    for (int64_t n = 1; n < tokens && code == EXIT_DONE; n++) code = peer_step(d, d->length - 1);
+    for (int64_t n = 1; n < tokens && code == EXIT_DONE; n++) code = peer_step(d, d->length - 1, true);
     d->prefill_ns = middle - start;
     d->decode_ns = prony_now_ns() - middle;
     return code;

@@ -28,7 +28,35 @@ typedef struct versus_decoder {
 
 /* ---- what both engines get ---- */
 
-/* One line for each input, which peer_generate.c reads. */
+/* true: the generator filled the last places of a mask of a fixed length, since caches keep their last rows. */
+static bool mask_is_rolled(const decoder *d, size_t input)
+{
+    const prony_value *mask = prony_session_input_value(d->session, input);
+    const int64_t count = mask ? prony_shape_numel(&mask->shape) : 0;
+    if (count < 2 || mask->shape.rank < 2) return false;
+    const size_t bytes = prony_dtype_bytes(mask->dtype, 1);
+    const int64_t length = mask->shape.dim[mask->shape.rank - 1];
+    const char *first = (const char *)mask->data, *last = first + bytes * (size_t)(length - 1);
+    if (memcmp(first, last, bytes) == 0) return false;                       /* all places are filled */
+    const bool added = mask->dtype == PRONY_FLOAT32 && mask->shape.rank > 2; /* 0 where a key is shown */
+    bool zero = true;
+    for (size_t k = 0; k < bytes; k++) zero = zero && first[k] == 0;
+    return zero != added; /* the first place is hidden */
+}
+
+/* Why the peer's loop does not run a model with this input; NULL: it does. */
+static const char *versus_refuses(const prony_value_info *input, const prony_generator_feed *feed)
+{
+    const char *role = feed->role ? feed->role : "";
+    if (strcmp(role, "use_cache") == 0) return "versus does not run merged decoders";
+    if (strcmp(role, "ids") != 0) return NULL;
+    const int last = input->shape.rank - 1;
+    return input->shape.rank != 2 || input->shape.dim[last] > 1
+               ? "versus wants ids [batch, length] of any length, or of 1"
+               : NULL;
+}
+
+/* One line for each input, which peer_generate.c reads. The generator has made its last run. */
 static int save_roles(versus_decoder *v, const prony_model *model, const decoder *d)
 {
     prony_generator_info info;
@@ -38,32 +66,34 @@ static int save_roles(versus_decoder *v, const prony_model *model, const decoder
     prony_generator_get_info(d->generator, &info);
     fprintf(file, "%zu %lld %lld %zu\n", prony_generator_logits_output(d->generator), (long long)info.batch,
             (long long)info.max_length, count);
-    int code = EXIT_DONE;
     for (size_t i = 0; i < count; i++) {
         const prony_value_info *input = prony_model_input(model, i);
         prony_generator_feed feed;
         (void)prony_generator_input(d->generator, i, &feed);
         const bool cache = feed.role && strcmp(feed.role, "cache") == 0;
+        const bool rolled = feed.role && strcmp(feed.role, "mask") == 0 && mask_is_rolled(d, i);
         const prony_shape *shape = cache ? &feed.shape : &input->shape;
-        if (feed.role && strcmp(feed.role, "use_cache") == 0)
-            code = fail(v->job.o, "%s: versus does not run merged decoders (input '%s')", v->job.o->arguments[0],
-                        input->name);
-        bool grows = !cache;
-        for (int k = 0; k < shape->rank; k++) grows = grows || shape->dim[k] < 0;
-        if (!grows && code == EXIT_DONE)
-            code = fail(v->job.o, "%s: versus does not run static caches or recurrent states (input '%s')",
-                        v->job.o->arguments[0], input->name);
-        const bool ids = feed.role && strcmp(feed.role, "ids") == 0;
-        if (ids && code == EXIT_DONE && (input->shape.rank != 2 || input->shape.dim[1] >= 0))
-            code = fail(v->job.o, "%s: versus wants ids [batch, length] of any length (input '%s')",
-                        v->job.o->arguments[0], input->name);
         fprintf(file, "%s %d %zu %d ", feed.role ? feed.role : "other", (int)input->dtype, feed.output, shape->rank);
         for (int k = 0; k < shape->rank; k++) fprintf(file, "%s%lld", k ? "," : "", (long long)shape->dim[k]);
-        fprintf(file, "%s %d %s\n", shape->rank ? "" : "0", feed.shared, input->name);
+        fprintf(file, "%s %d %s\n", shape->rank ? "" : "0", feed.shared || rolled, input->name);
     }
     const bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed) code = fail(v->job.o, "cannot write '%s'", v->roles_file);
-    return code;
+    if (fclose(file) != 0 || failed) return fail(v->job.o, "cannot write '%s'", v->roles_file);
+    return EXIT_DONE;
+}
+
+/* Refuses models before anything is run. */
+static int versus_check_roles(const versus_decoder *v, const prony_model *model, const decoder *d)
+{
+    for (size_t i = 0; i < prony_model_input_count(model); i++) {
+        prony_generator_feed feed;
+        (void)prony_generator_input(d->generator, i, &feed);
+        const char *reason = versus_refuses(prony_model_input(model, i), &feed);
+        if (reason)
+            return fail(v->job.o, "%s: %s (input '%s')", v->job.o->arguments[0], reason,
+                        prony_model_input(model, i)->name);
+    }
+    return EXIT_DONE;
 }
 
 /* The prompt of --prompt-ids, or the ids that `bench --generate` draws from the seed. */
@@ -96,7 +126,7 @@ static int versus_generate_prepare(versus_decoder *v, prony_model *model, const 
     if (code == EXIT_DONE) code = save_prompt(v, given, info.vocabulary);
     own.generate.prompt_ids = v->ids_file;
     if (code == EXIT_DONE) code = prompt_read(&own, &whole);
-    if (code == EXIT_DONE) code = save_roles(v, model, &d);
+    if (code == EXIT_DONE) code = versus_check_roles(v, model, &d);
     if (code == EXIT_DONE) code = versus_save_inputs(&v->job, model, d.session, d.generator);
     const size_t batch = (size_t)v->batch, length = (size_t)v->prompt;
     int64_t *ids = calloc(batch * length, sizeof *ids), *next = calloc(batch, sizeof *next);
@@ -112,6 +142,7 @@ static int versus_generate_prepare(versus_decoder *v, prony_model *model, const 
         if (prony_generator_next(d.generator, next, NULL, &error) != PRONY_OK) code = report_error(o, &error);
         v->own_ids[n] = next[0];
     }
+    if (code == EXIT_DONE) code = save_roles(v, model, &d);
     if (code == EXIT_DONE) code = versus_choose_threads(&v->job, d.session);
     free(ids);
     free(next);

@@ -118,12 +118,19 @@ static PRN_OWN_FRAME prony_status check_counts(const prony_context *context, con
     return PRONY_OK;
 }
 
+/* true: the graph was derived of the model's (engine/generate/), so its operators may be internal ones. */
+static bool bind_is_derived(const prn_program *program)
+{
+    while (program->parent) program = program->parent;
+    return program->graph != &program->model->file->graph;
+}
+
 static PRN_OWN_FRAME prony_status bind_operator(prn_bind_pass *b, prn_node_def *node)
 {
     prn_program *p = b->program;
     node->binding = prn_registry_find(p->model->registry, node->info.domain, node->info.op_type, node->info.opset);
     const prn_op *op = node->binding.op;
-    if (op && strcmp(prn_op_domain(op), "prony") == 0)
+    if (op && strcmp(prn_op_domain(op), "prony") == 0 && !bind_is_derived(p))
         node->binding.op = NULL; /* internal operators are not for files */
     if (!node->binding.op) return PRONY_OK;
     node->params = prn_bump_alloc(&p->pool, 1, op->params_bytes ? op->params_bytes : 1);
@@ -235,9 +242,10 @@ static PRN_OWN_FRAME prony_status defer_misfit(prn_bind_pass *b, prn_node_def *n
 
 /* ---- the walk ---- */
 
-/* The opset by the function's imports inside of its body, otherwise by the model's. */
+/* The opset by the function's imports inside of its body, otherwise by the model's. Internal operators have one. */
 static int64_t opset_of(const prn_bind_pass *b, const char *domain)
 {
+    if (strcmp(domain, "prony") == 0) return 1;
     const prn_function *f = b->frame ? b->frame->function : NULL;
     for (size_t i = 0; f && i < f->opset_count; i++)
         if (strcmp(f->opsets[i].domain, domain) == 0) return f->opsets[i].version;

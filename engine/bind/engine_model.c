@@ -66,6 +66,11 @@ void prony_model_release(prony_model *model)
         prn_free(model);
         return;
     }
+    if (model->observer) {
+        model->release_observer(model->observer);
+        prn_free(model);
+        return;
+    }
     release_parts(model);
     prony_registry_release(model->registry);
     prn_free(model->owned);

@@ -21,6 +21,8 @@ typedef struct prn_step_rates {
 typedef struct prn_model_quantized {
     prn_bump pool;
     const prony_quantized_row *rows; /* NULL: the model was not made by it */
+    const char *const *reasons;      /* [count] why a layer stays in float; NULL: it does not, or nothing is said */
+    const double *weighted_errors;   /* [count] NaN: not known; NULL: of none */
     size_t count;
     const char **kept; /* names of the layers that stay in float, sorted */
     size_t kept_count;
@@ -56,6 +58,10 @@ struct prony_model {
      * a model of its own. */
     struct prn_stage *stage;
     void (*release_stage)(struct prn_stage *stage);
+    /* The model observes the runs of another one (quantize/importance.h), to which everything else here belongs but `file`
+     * and `registry`; NULL: it does not. */
+    void *observer;
+    void (*release_observer)(void *observer);
 };
 
 /* The source of a model: a file, or bytes that the caller owns. */

@@ -28,6 +28,7 @@ typedef struct override {
 
 struct prony_registry {
     atomic_uint references;
+    prony_registry *base; /* of definitions that it has as well; NULL: none */
     custom *customs;
     override *overrides;
 };
@@ -178,6 +179,14 @@ prony_status prony_registry_create(prony_registry **out, prony_error *error)
     return PRONY_OK;
 }
 
+prony_status prn_registry_extend(prony_registry **out, prony_registry *base, prony_error *error)
+{
+    PRN_TRY(prony_registry_create(out, error));
+    prn_registry_retain(base);
+    (*out)->base = base;
+    return PRONY_OK;
+}
+
 void prn_registry_retain(prony_registry *registry)
 {
     if (registry) atomic_fetch_add(&registry->references, 1);
@@ -211,6 +220,7 @@ void prony_registry_release(prony_registry *registry)
         override_free(registry->overrides);
         registry->overrides = next;
     }
+    prony_registry_release(registry->base);
     prn_free(registry);
 }
 
@@ -222,10 +232,11 @@ static const char *normal_domain(const char *domain)
 static custom *find_custom(const prony_registry *registry, const char *domain, const char *name, int64_t opset)
 {
     custom *best = NULL;
-    for (custom *c = registry->customs; c; c = c->next)
-        if (c->op.since_opset <= opset && strcmp(c->name, name) == 0 && strcmp(c->domain, domain) == 0 &&
-            (!best || c->op.since_opset > best->op.since_opset))
-            best = c;
+    for (; registry; registry = registry->base)
+        for (custom *c = registry->customs; c; c = c->next)
+            if (c->op.since_opset <= opset && strcmp(c->name, name) == 0 && strcmp(c->domain, domain) == 0 &&
+                (!best || c->op.since_opset > best->op.since_opset))
+                best = c;
     return best;
 }
 
@@ -288,8 +299,9 @@ prony_status prony_registry_add(prony_registry *registry, const prony_operator *
 
 static override *find_override(const prony_registry *registry, const char *domain, const char *name)
 {
-    for (override *o = registry->overrides; o; o = o->next)
-        if (strcmp(o->name, name) == 0 && strcmp(o->domain, domain) == 0) return o;
+    for (; registry; registry = registry->base)
+        for (override *o = registry->overrides; o; o = o->next)
+            if (strcmp(o->name, name) == 0 && strcmp(o->domain, domain) == 0) return o;
     return NULL;
 }
 

@@ -14,6 +14,8 @@ typedef struct prn_operator_binding {
     void *cost_user;
 } prn_operator_binding;
 
+/* An empty registry that has the definitions of `base` (NULL: none) as well, and holds a reference to it. */
+PRN_MUST_USE prony_status prn_registry_extend(prony_registry **out, prony_registry *base, prony_error *error);
 void prn_registry_retain(prony_registry *registry);
 /* `registry` may be NULL: built-in operators only. */
 prn_operator_binding prn_registry_find(const prony_registry *registry, const char *domain, const char *name,

@@ -94,7 +94,8 @@ static int64_t generator_cache_rows(const prony_generator *g)
 {
     enum { LEAST_ROWS = 64 }; /* beyond the extents that engine/session/open_plan.c tries first */
     const int64_t least = g->limits.positions && g->limits.positions < LEAST_ROWS ? g->limits.positions : LEAST_ROWS;
-    return g->cache_type != PRN_CACHE_FLOAT32 && g->max_length < least ? least : g->max_length;
+    const bool open = g->cache_type != PRN_CACHE_FLOAT32 && g->kind == PRONY_CACHE_GROWING;
+    return open && g->max_length < least ? least : g->max_length;
 }
 
 /* ---- memory ---- */
@@ -135,7 +136,7 @@ static prony_status generator_check_stored(const prony_generator *g, const prn_g
 {
     char text[PRN_SHAPE_TEXT_BYTES];
     const prony_value *row = &cache->value;
-    if (g->kind == PRONY_CACHE_SHARED || cache->form != PRN_CACHE_ROWS)
+    if ((g->kind == PRONY_CACHE_SHARED && !cache->in_place) || cache->form != PRN_CACHE_ROWS)
         return prn_generator_refuse_stored(g, cache, "the node reads and writes a cache of one length by itself",
                                            error);
     if (row->dtype != PRONY_FLOAT32 || row->shape.rank != 4 || cache->axis != 2)
@@ -231,14 +232,14 @@ static prony_status generator_set_up(prony_generator *g, const prony_generator_o
                         g->file);
     PRN_TRY(prn_generator_find(g, options, error));
     PRN_TRY(prn_generator_check_inputs(g, error));
-    PRN_TRY(prn_generator_derive_last_rows(g, error));
     PRN_TRY(prn_generator_derive_merged(g, error));
     PRN_TRY(generator_choose_length(g, options, error));
     g->cache_rows = generator_cache_rows(g);
     prn_budget *former = prn_budget_enter(g->session->budget);
     prony_status status = generator_reserve(g, error);
     prn_budget_enter(former);
-    return status;
+    if (status == PRONY_OK) status = prn_generator_derive_stored(g, error);
+    return status == PRONY_OK ? prn_generator_derive_last_rows(g, error) : status;
 }
 
 prony_status prony_generator_create(prony_generator **out, prony_session *session,

@@ -71,6 +71,9 @@ struct prony_generator {
     prony_session *session;
     const prn_graph *graph;
     const prn_graph *bound; /* that the last run was bound of: `graph`, or one derived from it */
+    const prn_graph *stored,
+        *last_rows; /* derived from it: for a cache in fewer bits; for the last row's logits alone, of
+                                            `stored` if there is one. NULL: none */
     const char *file;
     prn_bump pool;
     prony_cache_kind kind;
@@ -124,8 +127,13 @@ PRN_MUST_USE prony_status prn_generator_find(prony_generator *generator, const p
 
 /* ---- last_rows.c */
 
-/* Derives session->last_rows, if the logits come from a product that can do without the other rows. */
+/* Derives `last_rows`, if the logits come from a product that can do without the other rows. The session keeps it. */
 PRN_MUST_USE prony_status prn_generator_derive_last_rows(prony_generator *generator, prony_error *error);
+
+/* ---- stored_cache.c */
+
+/* Derives `stored`, if a shared cache is to be kept in fewer bits. PRONY_UNSUPPORTED, naming input and node: it cannot be. */
+PRN_MUST_USE prony_status prn_generator_derive_stored(prony_generator *generator, prony_error *error);
 
 /* ---- merged.c */
 

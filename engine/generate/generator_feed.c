@@ -173,10 +173,11 @@ prony_status prn_generator_refuse_stored(const prony_generator *generator, const
                     generator->file, node ? node->name : "", node ? node->op_type : "subgraph", name, reason);
 }
 
-/* Stores the rows that the first prompt made as outputs: its run has no past rows to append to. */
+/* Stores the rows that the first prompt made as outputs: its run has no past rows to append to. Shared caches are stored by
+ * the node itself. */
 static prony_status feed_store(prony_generator *g, int64_t first, int64_t columns, prony_error *error)
 {
-    for (size_t k = 0; k < g->cache_count && first == 0; k++) {
+    for (size_t k = 0; k < g->cache_count && first == 0 && g->kind == PRONY_CACHE_GROWING; k++) {
         prn_generator_cache *cache = &g->caches[k];
         const prony_value *made;
         if (cache->cross || cache->stored == PRN_CACHE_FLOAT32) continue;
@@ -429,8 +430,8 @@ static const prn_graph *feed_graph(const prony_generator *g, int64_t first, int6
 {
     const prony_session *session = g->session;
     if (session->merged[0] && g->role_of[PRN_ROLE_USE_CACHE] != SIZE_MAX) return session->merged[first > 0];
-    return session->last_rows && feed_ends_together(g) && columns > 1 && g->columns <= 1 ? session->last_rows
-                                                                                         : g->graph;
+    if (g->last_rows && feed_ends_together(g) && columns > 1 && g->columns <= 1) return g->last_rows;
+    return g->stored ? g->stored : g->graph;
 }
 
 static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *error)
@@ -492,11 +493,12 @@ static bool feed_may_cut(const prony_generator *g)
            feed_ends_together(g);
 }
 
-/* Columns of the next run. Caches in fewer bits are read by plans that append to them: these take chunks, or one column. */
+/* Columns of the next run. Growing caches in fewer bits are read by plans that append to them: these take chunks, or one
+ * column. */
 static int64_t feed_columns(const prony_generator *g)
 {
     const int64_t waiting = g->length - g->computed;
-    if (g->cache_type != PRN_CACHE_FLOAT32 && g->computed > 0)
+    if (g->cache_type != PRN_CACHE_FLOAT32 && g->kind == PRONY_CACHE_GROWING && g->computed > 0)
         return g->chunk > 0 && waiting >= g->chunk && feed_may_cut(g) ? g->chunk : 1;
     const int64_t chunk = feed_may_cut(g) ? g->chunk : waiting;
     return waiting % chunk ? waiting % chunk : chunk;

@@ -220,23 +220,20 @@ static prn_graph *last_rows_derive(const last_rows *l, const prn_model_node *fir
     return out;
 }
 
-prony_status prn_generator_derive_last_rows(prony_generator *generator, prony_error *error)
+/* Sets *out to the derived graph, or leaves it NULL where the model has no such product. */
+static prony_status last_rows_make(const prony_generator *g, const prn_graph *graph, const prn_graph **out,
+                                   prony_error *error)
 {
-    prony_generator *g = generator;
-    last_rows l = {.graph = g->graph};
+    last_rows l = {.graph = graph};
     size_t operand = 0;
     prony_status status = PRONY_OK;
-    if (g->session->last_rows && g->session->last_rows_output == g->logits) return PRONY_OK;
-    g->session->last_rows = NULL;
-    if (g->graph->outputs[g->logits].shape.rank != 3) return PRONY_OK;
     if (last_rows_list(&l)) {
         last_rows_count(&l);
-        const prn_model_node *first = last_rows_walk(&l, g->graph->outputs[g->logits].name, &operand);
+        const prn_model_node *first = last_rows_walk(&l, graph->outputs[g->logits].name, &operand);
         const bool taken = last_rows_find(&l, last_rows_index_name) || last_rows_find(&l, last_rows_value_name);
         if (first && !taken) {
-            g->session->last_rows = last_rows_derive(&l, first, operand, g->logits, &g->session->pool);
-            g->session->last_rows_output = g->logits;
-            if (!g->session->last_rows) status = prn_no_memory(error);
+            *out = last_rows_derive(&l, first, operand, g->logits, &g->session->pool);
+            if (!*out) status = prn_no_memory(error);
         }
     } else {
         status = prn_no_memory(error);
@@ -244,4 +241,20 @@ prony_status prn_generator_derive_last_rows(prony_generator *generator, prony_er
     prn_names_free(&l.ids);
     prn_free(l.items);
     return status;
+}
+
+prony_status prn_generator_derive_last_rows(prony_generator *generator, prony_error *error)
+{
+    prony_generator *g = generator;
+    prony_session *session = g->session;
+    const prn_graph **kept = g->stored ? &session->stored.last_rows : &session->last_rows;
+    size_t *output = g->stored ? &session->stored.last_rows_output : &session->last_rows_output;
+    if (!*kept || *output != g->logits) {
+        *kept = NULL;
+        *output = g->logits;
+        if (g->graph->outputs[g->logits].shape.rank == 3)
+            PRN_TRY(last_rows_make(g, g->stored ? g->stored : g->graph, kept, error));
+    }
+    g->last_rows = *kept;
+    return PRONY_OK;
 }

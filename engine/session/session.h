@@ -74,6 +74,15 @@ typedef struct prn_watcher {
     void *data;
 } prn_watcher;
 
+/* A graph that a generator derived for a cache in fewer bits (engine/generate/stored_cache.c). */
+typedef struct prn_lowbit_graph {
+    const prn_graph *graph;     /* NULL: none yet */
+    const prn_graph *last_rows; /* as the session's, of `graph` */
+    int64_t rows;               /* that its caches have room for */
+    int type;                   /* prn_cache_type */
+    size_t last_rows_output;
+} prn_lowbit_graph;
+
 struct prony_session {
     prony_model *model;
     const prn_graph *graph; /* that is bound: the model's, or last_rows */
@@ -81,6 +90,7 @@ struct prony_session {
     const prn_graph *last_rows;
     const prn_graph *merged[2]; /* of a generator: use_cache_branch is false, or true (engine/generate/merged.c) */
     size_t last_rows_output;    /* the output of logits that it was derived for */
+    prn_lowbit_graph stored;    /* of the last generator that wanted one */
     prony_session_options options;
     prn_bump pool;
     prony_precision precision; /* options.precision */

@@ -4,7 +4,12 @@
  * New keys and values are laid behind the past ones in the present outputs (or in scratch, where they are not wanted or
  * of another type than is computed in), rows beyond a sequence's length are zeros. Present outputs that are bound to the
  * bytes of the past ones get the new rows only, and keep what lies beyond. The kernels compute in float32, the
- * reference in float64. Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an
+ * reference in float64.
+ *
+ * prony GroupQueryAttention is the same with caches of a generator in fewer bits: the bytes of past keys and values are
+ * blocks of attend_cache.h with room for cache_rows rows, whatever their declared type. New rows are stored behind the
+ * past ones there, and the present outputs are the new rows alone. Where all sequences begin, attention reads these, before
+ * they are rounded. Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an
  * order that shapes alone decide. */
 #include "ops/attention/group_query.h"
 
@@ -29,6 +34,7 @@ typedef struct gqa_job {
     const char *q, *k, *v; /* in that type: queries as prn_gqa_rows says or [B, S, H D], keys and values [B, Hk, T,
                                D] */
     int64_t q_width;       /* of a row of queries */
+    bool stored;           /* the caches are in fewer bits */
     bool blocks;           /* by ops/kernels/attention/attend.h, otherwise row by row: */
     char *row_space;
     int64_t per_task, tasks, row_bytes; /* rows of scores of a task, tasks, working space of one */
@@ -36,13 +42,36 @@ typedef struct gqa_job {
 
 /* ---- shapes and cost */
 
+static bool group_query_is_stored(const prony_context *context)
+{
+    return ((const prn_gqa_params *)context->params)->cache_type != PRN_CACHE_FLOAT32;
+}
+
+/* What prony GroupQueryAttention wants beside what the other one does. Blocks never have more bytes than the declared type. */
+static prony_status group_query_check_stored(const prony_context *context, const prn_gqa *g)
+{
+    const prn_gqa_params *p = context->params;
+    if (p->cache_type < PRN_CACHE_FLOAT16 || p->cache_type > PRN_CACHE_INT8)
+        return prony_fail(context, PRONY_INVALID_MODEL, "cache_type must be 1 or 2");
+    PRN_TRY(prn_check_type(context, PRN_GQA_QUERY, PRN_TYPE_F32));
+    if (!prn_input(context, PRN_GQA_PAST_KEY) || !prn_output(context, PRESENT_KEY) ||
+        !prn_output(context, PRESENT_VALUE) || g->past != p->cache_rows || (g->known && g->total > p->cache_rows))
+        return prony_fail(context, PRONY_INVALID_MODEL, "a cache in fewer bits must be there, of %lld rows",
+                          (long long)p->cache_rows);
+    const size_t block = prn_cache_block_bytes((prn_cache_type)p->cache_type, g->past, g->depth);
+    if (block <= prony_dtype_bytes(PRONY_FLOAT32, g->past * g->depth)) return PRONY_OK;
+    return prony_fail(context, PRONY_UNSUPPORTED, "a cache in fewer bits wants heads of 2 elements or more");
+}
+
 static prony_status group_query_infer(const prony_context *context)
 {
     prn_gqa g;
     PRN_TRY(prn_gqa_read(context, &g));
+    const bool stored = group_query_is_stored(context);
+    if (stored) PRN_TRY(group_query_check_stored(context, &g));
     const prony_dtype type = context->inputs[PRN_GQA_QUERY]->dtype;
     const prony_shape y = {3, {g.batch, g.rows, g.heads * g.depth}},
-                      present = {4, {g.batch, g.key_heads, g.present, g.depth}};
+                      present = {4, {g.batch, g.key_heads, stored ? g.rows : g.present, g.depth}};
     const prony_shape open = prn_shape_unknown();
     if (prony_shape_numel(&present) < 0) return prony_fail(context, PRONY_OUT_OF_RANGE, "the cache is too large");
     prn_set_output(context, Y, type, g.known ? &y : &open);
@@ -51,10 +80,23 @@ static prony_status group_query_infer(const prony_context *context)
     return PRONY_OK;
 }
 
+/* Rows of a cache in fewer bits are read as stored: those of earlier tokens, at the declared length at most. */
+static void group_query_count_stored(const prn_gqa *g, prony_cost *out)
+{
+    const uint64_t items = (uint64_t)(g->batch * g->key_heads);
+    const uint64_t declared = items * (uint64_t)g->past * prn_cache_row_bytes(PRN_CACHE_FLOAT32, g->depth);
+    const uint64_t held =
+        items * (uint64_t)(g->total - g->rows) * prn_cache_row_bytes((prn_cache_type)g->params->cache_type, g->depth);
+    out->bytes_read = out->bytes_read - 2 * declared + 2 * held;
+    out->bytes_written +=
+        2 * items * (uint64_t)g->rows * prn_cache_row_bytes((prn_cache_type)g->params->cache_type, g->depth);
+}
+
 static prony_status group_query_cost(const prony_context *context, prony_cost *out)
 {
     prn_gqa g;
     PRN_TRY(prn_gqa_read(context, &g));
+    if (group_query_is_stored(context)) group_query_count_stored(&g, out);
     const uint64_t rows = (uint64_t)(g.batch * g.heads * g.rows),
                    turned = (uint64_t)(g.batch * g.rows * (g.heads + g.key_heads) * 2 * g.half);
     uint64_t scores, macs;
@@ -164,79 +206,79 @@ static void lay_new_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-/* ---- what becomes of a row of products */
+/* ---- caches in fewer bits */
 
-/* Addend of key t in a row: the bias. NULL data: none. */
-static double group_query_bias_of(const prn_gqa *g, int64_t b, int64_t h, int64_t s, int64_t t)
+/* The new row s of a sequence and a head, as the present output has it. */
+static void lay_fresh_rows(void *argument, int64_t begin, int64_t end)
 {
-    const prony_value *bias = prn_input(g->context, PRN_GQA_BIAS);
-    if (!bias) return 0.0;
-    const int64_t *dim = bias->shape.dim;
-    const int64_t row = ((dim[0] > 1 ? b : 0) * dim[1] + (dim[1] > 1 ? h : 0)) * dim[2] + s;
-    return prn_get_f64(bias->data, bias->dtype, row * dim[3] + t);
-}
-
-/* True if a further term, exp(*extra), stands in the softmax's denominator. */
-static bool has_sink(const prn_gqa *g, int64_t h, double *extra)
-{
-    const prony_value *sink = prn_input(g->context, PRN_GQA_SINK);
-    *extra = sink ? prn_get_f64(sink->data, sink->dtype, h) : 0.0;
-    return sink || g->params->smooth_softmax == 1;
-}
-
-static void softmax_f32(const prn_gqa *g, int64_t h, float *x, int64_t n)
-{
-    const prn_vec_table *vec = prn_vec();
-    double extra;
-    if (!has_sink(g, h, &extra)) {
-        vec->softmax(x, x, n);
-        return;
+    const cache_job *cache = argument;
+    const prn_gqa *g = &cache->job->g;
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
+        const int64_t s = i % g->rows, item = i / g->rows, b = item / g->key_heads;
+        float *row = (float *)cache->present->data + i * g->depth;
+        group_query_load_row(cache->job, cache->fresh, b, s, item % g->key_heads, row);
+        if (cache->turned) group_query_rotate(cache->job, row, prn_gqa_position(g, b, s));
     }
-    const float highest = vec->max(x, n), top = highest > (float)extra ? highest : (float)extra;
-    const double sum = vec->exp_sum(x, x, n, top) + exp(extra - (double)top);
-    vec->vs[PRN_BINARY_MUL](x, x, (float)(1.0 / sum), n);
 }
 
-/* Weights from products with all keys; those out of sight are 0. */
-static void weigh_f32(const prn_gqa *g, int64_t b, int64_t h, int64_t s, float *scores)
+/* The new rows of a sequence's head into its block. A run that is repeated writes the same bytes. */
+static void store_fresh_rows(void *argument, int64_t begin, int64_t end)
 {
-    const prn_vec_table *vec = prn_vec();
-    const float cap = g->params->softcap;
-    const prony_value *bias = prn_input(g->context, PRN_GQA_BIAS);
-    int64_t first, end;
-    prn_gqa_span(g, b, s, &first, &end);
-    float *x = scores + first;
-    const int64_t n = end - first;
-    vec->map[PRN_MAP_AFFINE](x, x, n, (float)g->scale, 0.0f);
-    if (cap > 0.0f) {
-        vec->vs[PRN_BINARY_DIV](x, x, cap, n);
-        vec->map[PRN_MAP_TANH](x, x, n, 0.0f, 0.0f);
-        vec->map[PRN_MAP_AFFINE](x, x, n, cap, 0.0f);
-    }
-    for (int64_t t = 0; bias && t < n; t++) x[t] += (float)group_query_bias_of(g, b, h, s, first + t);
-    softmax_f32(g, h, x, n);
-    memset(scores, 0, (size_t)first * sizeof *scores);
-    memset(scores + end, 0, (size_t)(g->total - end) * sizeof *scores);
+    const cache_job *cache = argument;
+    const prn_gqa *g = &cache->job->g;
+    const prn_cache_type type = (prn_cache_type)g->params->cache_type;
+    const size_t bytes = prn_cache_block_bytes(type, g->params->cache_rows, g->depth);
+    for (int64_t item = begin; item < end && !prn_cancelled(); item++)
+        prn_cache_store(type, (char *)cache->past->data + (size_t)item * bytes, g->params->cache_rows, g->depth,
+                        prn_gqa_past(g, item / g->key_heads), g->rows,
+                        (const float *)cache->present->data + item * g->rows * g->depth);
 }
 
-static void weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double *scores)
+/* Row t of a sequence's head in `work`, in float64: of the present output where all sequences begin, else of the block. A
+ * row is loaded into the second half of its place, whose first half then has no number that is still to be read. */
+static void load_stored_rows(void *argument, int64_t begin, int64_t end)
 {
-    const double cap = (double)g->params->softcap;
-    int64_t first, end;
-    double extra, top = -(double)INFINITY, sum = 0.0;
-    prn_gqa_span(g, b, s, &first, &end);
-    for (int64_t t = first; t < end && !prn_cancelled_at(t); t++) {
-        scores[t] *= g->scale;
-        if (cap > 0.0) scores[t] = cap * tanh(scores[t] / cap);
-        scores[t] += group_query_bias_of(g, b, h, s, t);
-        top = scores[t] > top || scores[t] != scores[t] ? scores[t] : top;
+    const cache_job *cache = argument;
+    const prn_gqa *g = &cache->job->g;
+    const prn_cache_type type = (prn_cache_type)g->params->cache_type;
+    const size_t block = prn_cache_block_bytes(type, g->params->cache_rows, g->depth);
+    for (int64_t i = begin; i < end && !prn_cancelled(); i++) {
+        const int64_t t = i % g->present, item = i / g->present;
+        double *to = (double *)(void *)cache->work + i * g->depth;
+        float *row = (float *)(void *)to + g->depth;
+        if (t >= g->total)
+            memset(row, 0, (size_t)g->depth * sizeof *row);
+        else if (prn_gqa_begins(g))
+            memcpy(row, (const float *)cache->present->data + (item * g->rows + t) * g->depth,
+                   (size_t)g->depth * sizeof *row);
+        else
+            prn_cache_load(type, (const char *)cache->past->data + (size_t)item * block, g->params->cache_rows,
+                           g->depth, t, 1, row);
+        for (int64_t d = 0; d < g->depth; d++) to[d] = (double)row[d];
     }
-    const bool sink = has_sink(g, h, &extra);
-    if (sink && extra > top) top = extra;
-    for (int64_t t = 0; t < g->total && !prn_cancelled_at(t); t++)
-        sum += scores[t] = t >= first && t < end ? exp(scores[t] - top) : 0.0;
-    if (sink) sum += exp(extra - top);
-    for (int64_t t = first; t < end && !prn_cancelled_at(t); t++) scores[t] /= sum;
+}
+
+/* The operand of attention: the present output where all sequences begin, else the blocks; in `work`, unless it is NULL,
+ * the same rows in float64. */
+static const char *group_query_store(const gqa_job *job, const prn_gqa_rows *fresh, size_t past, size_t output,
+                                     char *work)
+{
+    const prn_gqa *g = &job->g;
+    const int64_t items = g->batch * g->key_heads, rows = items * g->rows, all = items * g->present;
+    gqa_job floats = *job;
+    floats.work = PRONY_FLOAT32; /* what the present output has */
+    cache_job cache = {.job = &floats,
+                       .fresh = fresh,
+                       .past = prn_input(g->context, past),
+                       .present = prn_output(g->context, output),
+                       .work = work,
+                       .turned = g->half > 0 && output == PRESENT_KEY};
+    prn_parallel_items(g->context->threads, rows, 8 * rows * g->depth, lay_fresh_rows, &cache);
+    prn_parallel_items(g->context->threads, items, 8 * rows * g->depth, store_fresh_rows, &cache);
+    cache.job = job;
+    if (work) prn_parallel_items(g->context->threads, all, 8 * all * g->depth, load_stored_rows, &cache);
+    if (work) return work;
+    return prn_gqa_begins(g) ? cache.present->data : cache.past->data;
 }
 
 /* ---- row by row */
@@ -249,7 +291,7 @@ static void group_query_row_f32(const gqa_job *job, const float *q, const float 
     const prony_value *out = g->context->outputs[Y];
     for (int64_t t = 0; t < g->total && !prn_cancelled(); t++)
         scores[t] = (float)prn_vec()->dot(q, k + t * g->depth, g->depth);
-    weigh_f32(g, at[0], at[1], at[2], scores);
+    prn_gqa_weigh_f32(g, at[0], at[1], at[2], scores);
     memset(sums, 0, (size_t)g->depth * sizeof *sums);
     for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
         if (scores[t] != 0.0f) prn_vec()->add_scaled(sums, v + t * g->depth, scores[t], g->depth);
@@ -267,7 +309,7 @@ static void group_query_row_f64(const gqa_job *job, const double *q, const doubl
         scores[t] = 0.0;
         for (int64_t d = 0; d < g->depth; d++) scores[t] += q[d] * k[t * g->depth + d];
     }
-    weigh_f64(g, at[0], at[1], at[2], scores);
+    prn_gqa_weigh_f64(g, at[0], at[1], at[2], scores);
     for (int64_t d = 0; d < g->depth; d++) sums[d] = 0.0;
     for (int64_t t = 0; t < g->total && !prn_cancelled(); t++) {
         for (int64_t d = 0; d < g->depth; d++) sums[d] += scores[t] * v[t * g->depth + d];
@@ -308,7 +350,7 @@ static void weigh_block(const void *argument, int64_t b, int64_t head, int64_t r
 {
     const prn_gqa *g = argument;
     const int64_t group = g->heads / g->key_heads;
-    weigh_f32(g, b, is_grouped(g) ? head * group + row : head, is_grouped(g) ? 0 : row, scores);
+    prn_gqa_weigh_f32(g, b, is_grouped(g) ? head * group + row : head, is_grouped(g) ? 0 : row, scores);
 }
 
 /* The attention kernels' problem over `keys` keys. One row of queries makes the heads of a group its rows, since they
@@ -319,7 +361,8 @@ static prn_attend group_query_attend_of(const gqa_job *job, int64_t keys)
     const int64_t group = g->heads / g->key_heads, out = g->heads * g->depth, width = job->q_width;
     const bool grouped = is_grouped(g);
     const int64_t head = (grouped ? group : 1) * g->depth;
-    const prn_attend_view cache = {NULL, {g->key_heads * g->present * g->depth, g->present * g->depth, g->depth, 1}};
+    const int64_t laid = job->stored ? g->rows : g->present; /* rows of a head, where they are float32 */
+    const prn_attend_view cache = {NULL, {g->key_heads * laid * g->depth, laid * g->depth, g->depth, 1}};
     prn_attend at = {.batch = g->batch,
                      .heads = grouped ? g->key_heads : g->heads,
                      .key_heads = g->key_heads,
@@ -336,6 +379,9 @@ static prn_attend group_query_attend_of(const gqa_job *job, int64_t keys)
                      .argument = g};
     at.k.data = (const void *)job->k;
     at.v.data = (const void *)job->v;
+    if (!job->stored || prn_gqa_begins(g)) return at;
+    at.stored = (prn_cache_type)g->params->cache_type;
+    at.cache_rows = g->params->cache_rows;
     return at;
 }
 
@@ -375,11 +421,14 @@ static prony_status group_query_read_job(const prony_context *context, prony_dty
     PRN_TRY(prn_gqa_read(context, &job->g));
     const prn_gqa *g = &job->g;
     const int64_t rows = g->batch * g->rows * g->heads, cache = g->batch * g->key_heads * g->present;
+    job->stored = group_query_is_stored(context);
+    if (job->stored) PRN_TRY(group_query_check_stored(context, g));
     space->q_laid = g->half > 0 || g->q.value->dtype != work;
     space->k_laid = needs_cache(job, PRESENT_KEY);
     space->v_laid = needs_cache(job, PRESENT_VALUE);
     job->q_width = space->q_laid ? g->heads * g->depth : g->q.width;
-    const prn_attend core = group_query_attend_of(job, g->present);
+    const int64_t keys = !job->stored ? g->present : prn_gqa_begins(g) ? g->rows : g->params->cache_rows;
+    const prn_attend core = group_query_attend_of(job, keys);
     int64_t floats = 0;
     job->blocks = work == PRONY_FLOAT32 && context->outputs[Y]->dtype == work && prn_attend_fits(&core);
     job->per_task = rows / MOST_TASKS + 1;
@@ -387,6 +436,8 @@ static prony_status group_query_read_job(const prony_context *context, prony_dty
     job->row_bytes =
         (int64_t)((prony_dtype_bytes(work, g->present + g->depth) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
     if (job->blocks && !prn_attend_space(&core, &floats)) job->blocks = false;
+    if (job->stored && !job->blocks && work == PRONY_FLOAT32)
+        return prony_fail(context, PRONY_LIMIT, "a cache in fewer bits has at most %d rows", PRN_ATTEND_MOST_KEYS);
     if (group_query_reserve(space, &space->q, space->q_laid, work, rows, g->depth) &&
         group_query_reserve(space, &space->k, space->k_laid, work, cache, g->depth) &&
         group_query_reserve(space, &space->v, space->v_laid, work, cache, g->depth) &&
@@ -442,9 +493,16 @@ static prony_status group_query_run_as(const prony_context *context, prony_dtype
     PRN_TRY(prn_gqa_check_data(g));
     job.q = space.q_laid ? scratch + space.q : (const char *)g->q.value->data;
     if (space.q_laid) prn_parallel_items(context->threads, rows, 8 * rows * g->depth, lay_queries, &job);
-    job.k = group_query_lay_cache(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
-    job.v =
-        group_query_lay_cache(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE, space.v_laid ? scratch + space.v : NULL);
+    if (job.stored) {
+        job.k = group_query_store(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
+        job.v =
+            group_query_store(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE, space.v_laid ? scratch + space.v : NULL);
+    } else {
+        job.k =
+            group_query_lay_cache(&job, &g->k, PRN_GQA_PAST_KEY, PRESENT_KEY, space.k_laid ? scratch + space.k : NULL);
+        job.v = group_query_lay_cache(&job, &g->v, PRN_GQA_PAST_VALUE, PRESENT_VALUE,
+                                      space.v_laid ? scratch + space.v : NULL);
+    }
     job.row_space = scratch ? scratch + space.own : NULL;
     if (prn_cancelled()) return PRONY_OK;
     if (job.blocks) {
@@ -478,22 +536,28 @@ static prony_status group_query_run_reference(const prony_context *context)
 
 /* ---- row */
 
-static const prn_param params[] = {PRN_INT_REQUIRED(prn_gqa_params, num_heads),
-                                   PRN_INT_REQUIRED(prn_gqa_params, kv_num_heads),
-                                   PRN_INT(prn_gqa_params, do_rotary, 0),
-                                   PRN_INT(prn_gqa_params, rotary_interleaved, 0),
-                                   PRN_INT(prn_gqa_params, local_window_size, -1),
-                                   PRN_INT(prn_gqa_params, smooth_softmax, 0),
-                                   PRN_INT(prn_gqa_params, causal, 1),
-                                   PRN_INT(prn_gqa_params, qk_output, 0),
-                                   PRN_INT(prn_gqa_params, kv_cache_bit_width, 0),
-                                   PRN_INT(prn_gqa_params, sliding_window_cache, 0),
-                                   PRN_FLOAT(prn_gqa_params, scale, 0.0f),
-                                   PRN_FLOAT(prn_gqa_params, softcap, 0.0f),
-                                   PRN_FLOAT(prn_gqa_params, qk_norm_epsilon, 1e-6f),
-                                   PRN_STRING(prn_gqa_params, k_quant_type, "NONE"),
-                                   PRN_STRING(prn_gqa_params, v_quant_type, "NONE"),
-                                   {0}};
+// clang-format off
+#define GQA_PARAMS \
+    PRN_INT_REQUIRED(prn_gqa_params, num_heads), \
+    PRN_INT_REQUIRED(prn_gqa_params, kv_num_heads), \
+    PRN_INT(prn_gqa_params, do_rotary, 0), \
+    PRN_INT(prn_gqa_params, rotary_interleaved, 0), \
+    PRN_INT(prn_gqa_params, local_window_size, -1), \
+    PRN_INT(prn_gqa_params, smooth_softmax, 0), \
+    PRN_INT(prn_gqa_params, causal, 1), \
+    PRN_INT(prn_gqa_params, qk_output, 0), \
+    PRN_INT(prn_gqa_params, kv_cache_bit_width, 0), \
+    PRN_INT(prn_gqa_params, sliding_window_cache, 0), \
+    PRN_FLOAT(prn_gqa_params, scale, 0.0f), \
+    PRN_FLOAT(prn_gqa_params, softcap, 0.0f), \
+    PRN_FLOAT(prn_gqa_params, qk_norm_epsilon, 1e-6f), \
+    PRN_STRING(prn_gqa_params, k_quant_type, "NONE"), \
+    PRN_STRING(prn_gqa_params, v_quant_type, "NONE")
+
+static const prn_param params[] = {GQA_PARAMS, {0}},
+                       stored_params[] = {GQA_PARAMS, PRN_INT_REQUIRED(prn_gqa_params, cache_rows),
+                                          PRN_INT_REQUIRED(prn_gqa_params, cache_type), {0}};
+// clang-format on
 
 static const prn_kernel kernels[] = {{.name = "group_query_native",
                                       .backend = "native",
@@ -505,6 +569,16 @@ static const prn_kernel kernels[] = {{.name = "group_query_native",
                                       .run = group_query_run_reference},
                                      {0}};
 
+static const prn_kernel stored_kernels[] = {{.name = "group_query_stored",
+                                             .backend = "native",
+                                             .prepare = group_query_prepare_native,
+                                             .run = group_query_run_native},
+                                            {.name = "group_query_stored_reference",
+                                             .backend = "reference",
+                                             .prepare = group_query_prepare_reference,
+                                             .run = group_query_run_reference},
+                                            {0}};
+
 // clang-format off
 const prn_op prn_ops_group_query[] = {
     {.name = "GroupQueryAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
@@ -512,5 +586,8 @@ const prn_op prn_ops_group_query[] = {
      .infer = group_query_infer, .cost = group_query_cost, .kernels = kernels,
      .cost_text = "MACs M = B H S T 2D over the T keys of the longest sequence; FLOPs 2M, + 6 per score - 2 per row (softmax), + 1 with "
                   "bias, + 3 with softcap, + 3 per element turned; special 2 per score, + 2 with softcap"},
+    {.name = "GroupQueryAttention", .domain = "prony", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
+     .flags = PRN_OP_BY_VALUE | PRN_OP_ONCE_PER_RUN, .non_weight_inputs = 0x3e0, .params = stored_params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,
+     .infer = group_query_infer, .cost = group_query_cost, .kernels = stored_kernels, .cost_text = "as that of com.microsoft"},
     {0}};
 // clang-format on

@@ -11,6 +11,8 @@ typedef struct prn_gqa_params {
         qk_output, kv_cache_bit_width, sliding_window_cache;
     float scale, softcap, qk_norm_epsilon;
     const char *k_quant_type, *v_quant_type;
+    int64_t cache_rows,
+        cache_type; /* of the operator of the domain prony (group_query.c): rows of a block, prn_cache_type */
 } prn_gqa_params;
 
 enum {
@@ -72,5 +74,8 @@ static inline int64_t prn_gqa_past(const prn_gqa *g, int64_t b)
 int64_t prn_gqa_position(const prn_gqa *g, int64_t b, int64_t s);
 /* Keys [*first, *end) that row s of sequence b may look at. */
 void prn_gqa_span(const prn_gqa *g, int64_t b, int64_t s, int64_t *first, int64_t *end);
+/* Weights from products of row s of a head's queries with all keys, in place; those out of sight are 0. */
+void prn_gqa_weigh_f32(const prn_gqa *g, int64_t b, int64_t h, int64_t s, float *scores);
+void prn_gqa_weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double *scores);
 
 #endif

@@ -189,6 +189,8 @@ static prony_status generation_figures(const generation_run *r, prony_report *re
     prony_generation *out = &report->generation;
     prony_generator_info info;
     prony_generator_get_info(r->g, &info);
+    const bool known =
+        info.kind == PRONY_CACHE_GROWING || (info.kind == PRONY_CACHE_SHARED && r->g->cache_type != PRN_CACHE_FLOAT32);
     *out = (prony_generation){.batch = info.batch,
                               .prompt_tokens = o->prompt_tokens,
                               .new_tokens = o->new_tokens,
@@ -200,7 +202,7 @@ static prony_status generation_figures(const generation_run *r, prony_report *re
                               .cache_live_bytes = info.cache_live_bytes,
                               .cache_copied_bytes = info.cache_copied_bytes,
                               .bandwidth_share = -1,
-                              .cache_type = info.kind == PRONY_CACHE_GROWING ? types[r->g->cache_type] : NULL,
+                              .cache_type = known ? types[r->g->cache_type] : NULL,
                               .cache_error_tokens = -1,
                               .cache_error_max = -1,
                               .cache_error_rms = -1,

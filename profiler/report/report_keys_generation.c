@@ -48,7 +48,7 @@ const prn_key prn_generation_keys[] = {
     {"bandwidth_share", PRN_AT(G, bandwidth_share), PRN_IF_FROM_0, "weight_bytes_per_token over the median step, over this machine's DRAM bandwidth; absent: `prony machine` has not been run."},
     {"prefill_flops_per_token", PRN_AT(G, prefill_flops), PRN_ALWAYS, "Mean over the prompt."},
     {"decode_flops_per_token", PRN_AT(G, decode_flops), PRN_ALWAYS, "At the last position."},
-    {"cache_type", PRN_AT(G, cache_type), PRN_IF_SET | PRN_EMPTY, "Elements of a growing cache.", "fp32|fp16|int8"},
+    {"cache_type", PRN_AT(G, cache_type), PRN_IF_SET | PRN_EMPTY, "Elements of a growing cache, and of a shared one in fewer bits.", "fp32|fp16|int8"},
     {"cache_error_tokens", PRN_AT(G, cache_error_tokens), PRN_IF_FROM_0, "Tokens whose logits were compared with those of a float32 cache; absent: they were not."},
     {"cache_error_max", PRN_AT(G, cache_error_max), PRN_IF_FROM_0, "Largest difference of a logit from that with a float32 cache."},
     {"cache_error_rms", PRN_AT(G, cache_error_rms), PRN_IF_FROM_0, "Root-mean-square difference of the logits."},

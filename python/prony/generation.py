@@ -12,7 +12,7 @@ __all__ = ["Generator"]
 Prompt = Union[Sequence[int], Sequence[Sequence[int]]]
 
 _OPTIONS = {"batch", "max_length", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop_ids", "input_ids",
-            "attention_mask", "position_ids", "logits", "inputs", "chunk", "kv_cache"}
+            "attention_mask", "position_ids", "logits", "inputs", "chunk", "kv_cache", "roles", "caches"}
 
 
 def _sequences(prompt: Prompt) -> tuple[list[list[int]], bool]:
@@ -32,9 +32,11 @@ class Generator(_prony.Generator):
     give; None: until all sequences ended with a stop id, or the context is full. max_length: tokens of a sequence; None: the
     model's positions, at most 2048. temperature, top_k, top_p, min_p, repetition_penalty, seed: how ids are drawn; temperature 0
     takes the most probable one. stop_ids: ids that end a sequence. input_ids, attention_mask, position_ids, logits: names, where
-    the model has its own. chunk: tokens of a prompt that one run computes at most; None: all. kv_cache: "fp16" or "int8" keeps
-    keys and values in fewer bits; None: "fp32". inputs: {name: array} of what a generator does not feed, such as an encoder's
-    states.
+    the model has its own. roles: {role: input} of what is not found by names and the graph, such as {"past_length": "cur_len"};
+    the roles are those of docs/guides/generate_text.md, and "logits" names an output. caches: {past: present}, the input and output
+    of each cache; one "*" in both stands for any text. chunk: tokens of a prompt that one run computes at most; None: all.
+    kv_cache: "fp16" or "int8" keeps keys and values in fewer bits; None: "fp32". inputs: {name: array} of what a generator does not
+    feed, such as an encoder's states.
 
     The session belongs to the generator between its calls, and has to be made without max_dims."""
 
@@ -51,6 +53,9 @@ class Generator(_prony.Generator):
                 given[key] = float(given[key])
         if given.get("stop_ids") is not None:
             given["stop_ids"] = list(given["stop_ids"])
+        for key in ("roles", "caches"):
+            if given.get(key) is not None:
+                given[key] = dict(given[key])
         return super().__new__(cls, session, given)
 
     def __init__(self, session: _prony.Session, prompt: Optional[Prompt] = None, *, new: Optional[int] = None, **options: Any) -> None:

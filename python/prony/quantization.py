@@ -19,9 +19,10 @@ __all__ = ["Quantized", "quantize", "quantize_weights"]
 class Quantized(Model):
     """A quantized model, which sessions take as any other.
 
-    layers: rows of the layers that can be quantized: name, op, quantized (False: it stays in float), error. The error is the change
-    of the outputs if only this layer is quantized, as a fraction of their range (nan: not measured). Of quantize_weights, it is the
-    change of the layer's weights, root mean square over root mean square."""
+    layers: rows of the layers that can be quantized: name, op, quantized (False: it stays in float), error, reason (why it stays in
+    float; None: it does not). The error is the change of the outputs if only this layer is
+    quantized, as a fraction of their range (nan: not measured). Of quantize_weights, it is the change of the layer's weights, root
+    mean square over root mean square."""
 
     layers: list[dict[str, Any]]
 

@@ -33,7 +33,83 @@ static int64_t *py_generate_ids(PyObject *sequence, size_t *count)
 
 /* ---- life ---- */
 
-static int generate_options(prony_generator_options *out, PyObject *dict, int64_t **stops)
+/* Arrays that the options borrow. */
+typedef struct generate_given {
+    int64_t *stops;
+    prony_input_role *roles;
+    prony_cache_names *caches;
+} generate_given;
+
+static void generate_given_release(generate_given *given)
+{
+    free(given->stops);
+    free(given->roles);
+    free(given->caches);
+}
+
+/* The dict of texts that option `key` holds: its pairs go to put(user, name, text). No option: nothing. */
+static int generate_pairs(PyObject *dict, const char *key, size_t *count,
+                          void (*put)(void *user, size_t at, const char *name, const char *text), void *user)
+{
+    PyObject *pairs = PyDict_GetItemString(dict, key), *name, *text;
+    Py_ssize_t position = 0;
+    *count = 0;
+    if (!pairs || pairs == Py_None) return 0;
+    while (PyDict_Next(pairs, &position, &name, &text)) {
+        if (!PyUnicode_Check(name) || !PyUnicode_Check(text))
+            return PyErr_Format(PyExc_TypeError, "%s must be a dict of names", key), -1;
+        const char *first = PyUnicode_AsUTF8AndSize(name, NULL), *second = PyUnicode_AsUTF8AndSize(text, NULL);
+        if (!first || !second) return -1;
+        put(user, (*count)++, first, second);
+    }
+    return 0;
+}
+
+static void generate_put_role(void *user, size_t at, const char *role, const char *input)
+{
+    ((prony_input_role *)user)[at] = (prony_input_role){role, input};
+}
+
+static void generate_put_cache(void *user, size_t at, const char *past, const char *present)
+{
+    ((prony_cache_names *)user)[at] = (prony_cache_names){past, present};
+}
+
+static size_t generate_room(PyObject *dict, const char *key)
+{
+    PyObject *pairs = PyDict_GetItemString(dict, key);
+    return pairs && PyDict_Check(pairs) ? (size_t)PyDict_Size(pairs) + 1 : 1;
+}
+
+/* `roles` {role: input}, where "logits" names an output, and `caches` {past: present}. */
+static int generate_names(prony_generator_options *out, PyObject *dict, generate_given *given)
+{
+    size_t kept = 0;
+    static const char *const keys[] = {"roles", "caches"};
+    for (int k = 0; k < 2; k++) {
+        PyObject *pairs = PyDict_GetItemString(dict, keys[k]);
+        if (pairs && pairs != Py_None && !PyDict_Check(pairs))
+            return PyErr_Format(PyExc_TypeError, "%s must be a dict of names", keys[k]), -1;
+    }
+    given->roles = calloc(generate_room(dict, "roles"), sizeof *given->roles);
+    given->caches = calloc(generate_room(dict, "caches"), sizeof *given->caches);
+    if (!given->roles || !given->caches) return PyErr_NoMemory(), -1;
+    if (generate_pairs(dict, "roles", &out->role_count, generate_put_role, given->roles) != 0 ||
+        generate_pairs(dict, "caches", &out->cache_count, generate_put_cache, given->caches) != 0)
+        return -1;
+    for (size_t k = 0; k < out->role_count; k++) {
+        if (strcmp(given->roles[k].role, "logits") == 0)
+            out->logits = given->roles[k].input;
+        else
+            given->roles[kept++] = given->roles[k];
+    }
+    out->role_count = kept;
+    out->roles = given->roles;
+    out->caches = given->caches;
+    return 0;
+}
+
+static int generate_options(prony_generator_options *out, PyObject *dict, generate_given *own)
 {
     prony_sampling *s = &out->sampling;
     int64_t seed = 0;
@@ -56,10 +132,11 @@ static int generate_options(prony_generator_options *out, PyObject *dict, int64_
         out->cache_type = PRONY_CACHE_INT8;
     else if (type && strcmp(type, "fp32") != 0)
         return PyErr_Format(PyExc_ValueError, "kv_cache must be 'fp32', 'fp16' or 'int8', not '%s'", type), -1;
+    if (generate_names(out, dict, own) != 0) return -1;
     if (!given || given == Py_None) return 0;
-    *stops = py_generate_ids(given, &out->stop_count);
-    out->stop_ids = *stops;
-    return *stops ? 0 : -1;
+    own->stops = py_generate_ids(given, &out->stop_count);
+    out->stop_ids = own->stops;
+    return own->stops ? 0 : -1;
 }
 
 /* The session's inputs and outputs are the generator's until a run binds others. */
@@ -74,7 +151,7 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *key
     PyObject *session, *dict;
     prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT;
     prony_error error = PYP_ERROR_INIT;
-    int64_t *stops = NULL;
+    generate_given given = {0};
     (void)keywords;
     if (!PyArg_ParseTuple(args, "O!O!", pyp_session_type, &session, &PyDict_Type, &dict)) return NULL;
     allocfunc make = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -83,7 +160,7 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *key
     Py_INCREF(session);
     self->session = (pyp_session *)session;
     prony_status status = PRONY_INTERNAL;
-    if (generate_options(&options, dict, &stops) == 0 && pyp_session_enter(self->session) == 0) {
+    if (generate_options(&options, dict, &given) == 0 && pyp_session_enter(self->session) == 0) {
         status = prony_generator_create(&self->generator, self->session->session, &options, &error);
         PyObject *inputs = PyDict_GetItemString(dict, "inputs");
         if (status != PRONY_OK) {
@@ -98,7 +175,7 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *key
         }
         pyp_session_leave(self->session);
     }
-    free(stops);
+    generate_given_release(&given);
     if (status != PRONY_OK) Py_CLEAR(self);
     return (PyObject *)self;
 }

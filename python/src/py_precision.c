@@ -29,8 +29,9 @@ static PyObject *py_precision_rows_of(const prony_model *made)
     const size_t count = prony_model_quantized_layers(made, &rows);
     PyObject *list = PyList_New((Py_ssize_t)count);
     for (size_t i = 0; list && i < count; i++) {
-        PyObject *row = Py_BuildValue("{ss ss sO sd}", "name", rows[i].name, "op", rows[i].op, "quantized",
-                                      rows[i].quantized ? Py_True : Py_False, "error", rows[i].error);
+        PyObject *row = Py_BuildValue("{ss ss sO sd sz}", "name", rows[i].name, "op", rows[i].op, "quantized",
+                                      rows[i].quantized ? Py_True : Py_False, "error", rows[i].error, "reason",
+                                      prony_model_float_reason(made, i));
         if (!row || PyList_SetItem(list, (Py_ssize_t)i, row) != 0) Py_CLEAR(list);
     }
     return list;

@@ -102,6 +102,43 @@ def test_inputs_of_the_caller(decoders):
             session.generator([1], inputs={"x": inputs["encoder_hidden_states"]})
 
 
+def renamed(path, names):
+    """The model with other names of inputs and outputs."""
+    onnx = pytest.importorskip("onnx")
+    model = onnx.load(path)
+    for value in [*model.graph.input, *model.graph.output]:
+        value.name = names.get(value.name, value.name)
+    for node in model.graph.node:
+        node.input[:] = [names.get(n, n) for n in node.input]
+        node.output[:] = [names.get(n, n) for n in node.output]
+    onnx.save(model, path + ".renamed.onnx")
+    return path + ".renamed.onnx"
+
+
+def test_roles_and_caches(decoders):
+    names = {"attention_mask": "m", "position_ids": "p", "logits": "scores"}
+    for layer in range(2):
+        for what in ("key", "value"):
+            names[f"past_key_values.{layer}.{what}"] = f"old.{layer}.{what}"
+            names[f"present.{layer}.{what}"] = f"new.{layer}.{what}"
+    path = renamed(decoders["gpt2"], names)
+    with prony.Session(decoders["gpt2"]) as session:
+        wanted = list(session.generator([1, 2, 3], new=8))
+    with prony.Session(path) as session:
+        roles = {"mask": "m", "positions": "p", "logits": "scores"}
+        generator = session.generator([1, 2, 3], new=8, roles=roles, caches={"old.*": "new.*"})
+        assert list(generator) == wanted
+        assert generator.info["cache"] == "growing" and generator.info["convention"] == "old.0.key -> new.0.key"
+        with pytest.raises(prony.InvalidArgument, match="role 'beam' is unknown"):
+            session.generator([1], roles={"beam": "m"})
+        with pytest.raises(prony.InvalidArgument, match="input 'q' does not exist"):
+            session.generator([1], roles={"mask": "q"})
+        with pytest.raises(prony.InvalidArgument, match="no input and output match the cache 'a=b'"):
+            session.generator([1], caches={"a": "b"})
+        with pytest.raises(TypeError, match="roles must be a dict of names"):
+            session.generator([1], roles={"mask": 1})
+
+
 def test_refusals(decoders):
     with prony.Session(decoders["gpt2"]) as session:
         with pytest.raises(prony.OutOfRange, match="id 96 .* not in the vocabulary"):

@@ -131,6 +131,8 @@ class Page(command_case.CommandTest):
             self.write(name, npz({"image": arrays[0]}))
         elif name == "digits.npz":
             self.write(name, npz({"image": arrays[0], "labels": arrays[1]}))
+        elif name == "ids.npy":
+            self.write(name, ob.npy("<i8", [40], struct.pack("<40q", *(7 * k % 1000 for k in range(40)))))
         elif name == "cat.npy":
             self.write(name, ob.npy("<f4", [1, 1, 8, 8], bytes(256)))
         elif name == "other.npy":

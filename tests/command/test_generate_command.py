@@ -24,6 +24,48 @@ class Generate(CommandTest):
     def ids(self, *arguments):
         return [[int(i) for i in line.split(",")] for line in self.succeed("run", *arguments).split()]
 
+    def static_decoder(self, kind):
+        """Sums of the embeddings so far, times weights: rows written by position ("rows", "keys" with a mask), rows of which the oldest
+        leaves ("rolled", with a mask), or a state; ids come one by one, but for the state."""
+        wide = {"dims": [1, 8, 4], "ids": [1, 1]} if kind != "state" else {"dims": [1, 1, 4], "ids": [1, "length"]}
+        table = [((37 * i * i + 11 * i) % 101 - 50) / 25 for i in range(16 * 4)]
+        nodes = [ob.node("Gather", ["table", "input_ids"], ["x"])]
+        inputs = [ob.value("input_ids", ob.INT64, wide["ids"]), ob.value("past", ob.FLOAT, wide["dims"])]
+        if kind == "state":
+            nodes += [ob.node("ReduceSum", ["x", "one"], ["new"], keepdims=1), ob.node("Add", ["past", "new"], ["present"]),
+                      ob.node("Identity", ["present"], ["sum"])]
+        elif kind == "rolled":
+            nodes += [ob.node("Concat", ["past", "x"], ["all"], axis=1), ob.node("Slice", ["all", "one", "nine", "one"], ["present"])]
+        else:
+            inputs.append(ob.value("cache_position", ob.INT64, [1]))
+            nodes += [ob.node("Reshape", ["cache_position", "place"], ["row"]), ob.node("Concat", ["zero", "row"], ["at"], axis=2),
+                      ob.node("ScatterND", ["past", "at", "x"], ["present"])]
+        masked = kind in ("keys", "rolled")
+        if masked:
+            inputs.append(ob.value("attention_mask", ob.INT64, [1, 8]))
+            nodes += [ob.node("Cast", ["attention_mask"], ["seen"], to=ob.FLOAT), ob.node("Reshape", ["seen", "column"], ["keys"]),
+                      ob.node("Add", ["present", "keys"], ["some"]), ob.node("Mul", ["some", "keys"], ["shown"])]
+        if kind != "state":
+            nodes.append(ob.node("ReduceSum", ["shown" if masked else "present", "one"], ["sum"], keepdims=1))
+        nodes.append(ob.node("MatMul", ["sum", "w"], ["logits"]))
+        return self.save(kind + ".onnx", ob.graph(
+            nodes, inputs=inputs, outputs=[ob.value("logits", ob.FLOAT, [1, 1, 16]), ob.value("present", ob.FLOAT, wide["dims"])],
+            initializers=[ob.floats("table", [16, 4], table), ob.floats("w", [4, 16], table[::-1]), ob.int64s("one", [1], [1]),
+                          ob.int64s("nine", [1], [9]), ob.int64s("place", [3], [1, 1, 1]), ob.int64s("column", [3], [1, 8, 1]),
+                          ob.int64s("zero", [1, 1, 1], [0])]))
+
+    def test_versus_runs_static_caches_and_states(self):
+        library = os.environ.get("PRONY_ORT_LIB")
+        if not library:
+            raise unittest.SkipTest("PRONY_ORT_LIB is not set")
+        models = [self.static_decoder(kind) for kind in ("rows", "keys", "rolled", "state")] + [self.recurrent_decoder(False)]
+        for model in models:
+            generate = (model, "--generate", "new=5", "--prompt-ids", "3,1,2", "--max-length", "8")
+            self.assertGreater(len(set(self.ids(*generate)[0])), 1, model)
+            document = json.loads(self.succeed("versus", *generate, "-x", "1", "-r", "2", "-t", "10ms", "--processes", "1", "--ignore-load",
+                                               "--ort-lib", library, "--json", "-"))
+            self.assertEqual(document["equal_ids"], 5, (model, document))
+
     def test_every_kind_generates(self):
         for kind in KINDS:
             ids = self.ids(self.model(kind), "--generate", "new=12", "--prompt-ids", "1,2,3,4,5")
@@ -164,7 +206,7 @@ class Generate(CommandTest):
         self.assertEqual(self.ids(model, *new, "--dim", "batch_size=1"), self.ids(model, *new))
 
     def test_kv_cache(self):
-        for kind in ("gpt2", "llama"):
+        for kind in ("gpt2", "llama", "llama-gqa"):
             model = self.model(kind)
             prompt = ("--generate", "new=24", "--prompt-ids", "1,2,3,4,5")
             plain = self.ids(model, *prompt)
@@ -173,8 +215,7 @@ class Generate(CommandTest):
             codes = self.ids(model, *prompt, "--kv-cache", "int8", "-x", "1")
             self.assertEqual(self.ids(model, *prompt, "--kv-cache", "int8", "-x", "3"), codes)
         self.refuse(USAGE, ["--kv-cache", "int4", "fp32, fp16 or int8"], "run", model, *prompt, "--kv-cache", "int4")
-        for kind, words in (("gpt2-packed", ["'past_0'", "float32[2"]), ("gpt2-no-cache", ["no cache"]),
-                            ("llama-gqa", ["GroupQueryAttention", "past_key_values.0.key", "fewer bits"])):
+        for kind, words in (("gpt2-packed", ["'past_0'", "float32[2"]), ("gpt2-no-cache", ["no cache"])):
             self.refuse(FAILED, words, "run", self.model(kind), *prompt, "--kv-cache", "int8")
 
     def test_bench_of_kv_caches(self):
@@ -352,13 +393,11 @@ class Generate(CommandTest):
         self.refuse(FAILED, ["input 'cur_len' counts tokens", "--roles past_length=cur_len"], "run", counted, *prompt)
         self.assertEqual(self.ids(counted, *prompt, "--roles", "total=cur_len"), [[1] * 6])
         versus = ("--generate", "prompt=4,new=2", "--ort-lib", command_case.fake_library())
-        self.refuse(FAILED, ["versus wants ids [batch, length] of any length (input 'a')"], "versus", model, *versus)
-        state = self.save("state.onnx", ob.graph(
-            [ob.node("Gather", ["table", "ids"], ["logits"]), ob.node("Mul", ["old", "half"], ["new"])],
-            inputs=[ob.value("ids", ob.INT64, ["n", "s"]), ob.value("old", ob.FLOAT, ["n", 16])],
-            outputs=[ob.value("logits", ob.FLOAT, ["n", "s", 2]), ob.value("new", ob.FLOAT, ["n", 16])],
-            initializers=[ob.floats("table", [3, 2], [0.5] * 6), ob.floats("half", [1], [0.5])]))
-        self.refuse(FAILED, ["versus does not run static caches or recurrent states (input 'old')"], "versus", state, *versus)
+        fixed = self.save("fixed.onnx", ob.graph(
+            [ob.node("Gather", ["table", "ids"], ["logits"])], inputs=[ob.value("ids", ob.INT64, ["n", 3])],
+            outputs=[ob.value("logits", ob.FLOAT, ["n", 3, 9])], initializers=[ob.floats("table", [9, 9], range(81))]))
+        self.refuse(FAILED, ["versus wants ids [batch, length] of any length, or of 1 (input 'ids')"], "versus", fixed, "--generate",
+                    "prompt=1,new=1", *versus[2:])
         both = self.recurrent_decoder(True)
         self.refuse(FAILED, ["it may be 'a' or 'b'", "--roles ids=NAME"], "run", both, *prompt)
         self.assertEqual(self.ids(both, *prompt, "--roles", "ids=a,positions=b"), wanted)

@@ -8,6 +8,7 @@
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/gemm/bf16x3_product.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -186,6 +187,7 @@ static bool lowbit_weights_pack_group(const pack_job *job, int64_t j, int64_t k0
     if (!fits) return false;
     for (int64_t c = 0; c < COLUMNS; c++) {
         scales[c] = (float)((double)largest[c] / most);
+        if (!(scales[c] > 0.0f) && largest[c] > 0.0f) scales[c] = FLT_TRUE_MIN; /* not zeros */
         inverse[c] = scales[c] > 0.0f ? 1.0 / (double)scales[c] : 0.0;
     }
     for (int64_t at = 0; at < depths && !prn_cancelled(); at += CHUNK) {

@@ -109,7 +109,7 @@ static void expect_product(const prn_block_format *format, float out[ROWS * N])
             uint8_t codes[PRN_LARGEST_WEIGHT_BLOCK], zero;
             const int count = K - at < format->block ? K - at : (int)format->block;
             float scale;
-            (void)prn_block_quantize(format, column + at, count, codes, &scale, &zero);
+            (void)prn_block_quantize(format, column + at, NULL, count, codes, &scale, &zero);
             for (int k = 0; k < count; k++) kept[(at + k) * N + n] = (float)((int)codes[k] - (int)zero) * scale;
         }
     }
@@ -180,9 +180,9 @@ static void searched_scales_have_less_error(void **unused)
             uint8_t codes[32], zero;
             float scale;
             format.search = false;
-            const double nearest = prn_block_quantize(&format, weights + b * 32, 32, codes, &scale, &zero);
+            const double nearest = prn_block_quantize(&format, weights + b * 32, NULL, 32, codes, &scale, &zero).plain;
             format.search = true;
-            const double searched = prn_block_quantize(&format, weights + b * 32, 32, codes, &scale, &zero);
+            const double searched = prn_block_quantize(&format, weights + b * 32, NULL, 32, codes, &scale, &zero).plain;
             assert_true(searched <= nearest);
             better += searched < 0.95 * nearest;
         }
@@ -201,7 +201,7 @@ static void blocks_of_special_numbers(void **unused)
         float block[16], scale;
         uint8_t codes[16], zero;
         for (int i = 0; i < 16; i++) block[i] = values[k % 8];
-        (void)prn_block_quantize(&format, block, 16, codes, &scale, &zero);
+        (void)prn_block_quantize(&format, block, NULL, 16, codes, &scale, &zero);
         for (int i = 0; i < 16; i++) {
             const double stored = ((double)codes[i] - zero) * (double)scale;
             assert_true(fabs(stored - (double)block[i]) <= 1e-6 * fabs((double)block[i]) + 1e-37);
@@ -267,7 +267,10 @@ static void weights_behind_other_nodes(void **unused)
     options.bits = 8;
     prony_model *model = load(m), *made = quantize(model, &options);
     float floats[OUT], got[OUT], largest[OUT] = {0};
-    assert_int_equal(prony_model_quantized_layers(made, NULL), 3);
+    const prony_quantized_row *rows;
+    assert_int_equal(prony_model_quantized_layers(made, &rows), 4);
+    assert_true(rows[0].quantized && rows[1].quantized && rows[2].quantized && !rows[3].quantized);
+    assert_string_equal(prony_model_float_reason(made, 3), "K is 8, wanted 16 or more");
     assert_int_equal(nodes_of(made, "MatMulNBits"), 3);
     assert_int_equal(nodes_of(made, "MatMul"), 1);
     assert_int_equal(nodes_of(made, "Transpose") + nodes_of(made, "Constant") + nodes_of(made, "Gemm"), 0);

@@ -12,6 +12,10 @@
 
 #include <cmocka.h>
 
+/* Growing caches, and two that GroupQueryAttention writes. */
+static const decoder_style *const styles[] = {&decoder_optimum, &decoder_grouped, &decoder_lengths};
+enum { STYLES = sizeof styles / sizeof *styles };
+
 static void begin(generation *g, const decoder_style *style, prony_cache_type type, int threads, int64_t batch,
                   int64_t chunk)
 {
@@ -52,23 +56,28 @@ static double difference(float a[NEW][VOCABULARY], float b[NEW][VOCABULARY])
     return most;
 }
 
-static void test_logits_are_close(void **state)
+static void logits_are_close(const decoder_style *style)
 {
-    (void)state;
     static float exact[NEW][VOCABULARY], half[NEW][VOCABULARY], codes[NEW][VOCABULARY], other[NEW][VOCABULARY];
     double size = 0;
-    logits_of(&decoder_optimum, PRONY_CACHE_FP32, 1, 0, exact);
-    logits_of(&decoder_optimum, PRONY_CACHE_FP16, 1, 0, half);
-    logits_of(&decoder_optimum, PRONY_CACHE_INT8, 1, 0, codes);
+    logits_of(style, PRONY_CACHE_FP32, 1, 0, exact);
+    logits_of(style, PRONY_CACHE_FP16, 1, 0, half);
+    logits_of(style, PRONY_CACHE_INT8, 1, 0, codes);
     for (size_t k = 0; k < NEW; k++)
         for (size_t v = 0; v < VOCABULARY; v++) size = fmax(size, fabs((double)exact[k][v]));
     const double by_half = difference(exact, half), by_codes = difference(exact, codes);
     assert_true(by_half > 0 && by_half < size * 0x1p-9);     /* an element keeps 11 bits */
     assert_true(by_codes > by_half && by_codes < size / 32); /* of 127 steps */
     for (int threads = 2; threads <= 4; threads++) {
-        logits_of(&decoder_optimum, PRONY_CACHE_INT8, threads, 0, other);
+        logits_of(style, PRONY_CACHE_INT8, threads, 0, other);
         assert_memory_equal(other, codes, sizeof codes);
     }
+}
+
+static void test_logits_are_close(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < STYLES; k++) logits_are_close(styles[k]);
 }
 
 /* Chunks read stored rows where whole prompts read their own: the first prompt alone differs. */
@@ -76,12 +85,14 @@ static void test_chunks(void **state)
 {
     (void)state;
     static float exact[NEW][VOCABULARY], chunked[NEW][VOCABULARY], again[NEW][VOCABULARY];
-    logits_of(&decoder_optimum, PRONY_CACHE_FP32, 1, 0, exact);
-    for (int64_t chunk = 1; chunk <= 6; chunk++) {
-        logits_of(&decoder_optimum, PRONY_CACHE_FP16, 1, chunk, chunked);
-        logits_of(&decoder_optimum, PRONY_CACHE_FP16, 3, chunk, again);
-        assert_true(difference(exact, chunked) < 0x1p-7);
-        assert_memory_equal(again, chunked, sizeof chunked);
+    for (size_t k = 0; k < STYLES; k++) {
+        logits_of(styles[k], PRONY_CACHE_FP32, 1, 0, exact);
+        for (int64_t chunk = 1; chunk <= 6; chunk++) {
+            logits_of(styles[k], PRONY_CACHE_FP16, 1, chunk, chunked);
+            logits_of(styles[k], PRONY_CACHE_FP16, 3, chunk, again);
+            assert_true(difference(exact, chunked) < 0x1p-7);
+            assert_memory_equal(again, chunked, sizeof chunked);
+        }
     }
 }
 
@@ -110,16 +121,15 @@ static void test_figures(void **state)
 }
 
 /* Sequences of a batch have the ids of each alone; rewound tokens leave no trace. */
-static void test_batches_and_rewinding(void **state)
+static void batches_and_rewinding(const decoder_style *style)
 {
-    (void)state;
     const int64_t both[] = {3, 1, 4, 1, 5, 9, 3, 1, 4};
     const size_t lengths[] = {6, 3};
     for (prony_cache_type type = PRONY_CACHE_FP16; type <= PRONY_CACHE_INT8; type++) {
         generation g;
         int64_t alone[2][NEW], together[NEW][2], again[NEW];
         for (size_t b = 0; b < 2; b++) {
-            begin(&g, &decoder_optimum, type, 1, 1, 0);
+            begin(&g, style, type, 1, 1, 0);
             generation_prompt(&g, both, &lengths[b]);
             generation_next(&g, alone[b], NEW, 1);
             assert_int_equal(prony_generator_rewind(g.generator, (int64_t)lengths[b] + 2, &g.error), PRONY_OK);
@@ -131,11 +141,46 @@ static void test_batches_and_rewinding(void **state)
             assert_memory_equal(again, alone[b], sizeof again);
             generation_end(&g);
         }
-        begin(&g, &decoder_optimum, type, 1, 2, 0);
+        begin(&g, style, type, 1, 2, 0);
         generation_prompt(&g, both, lengths);
         generation_next(&g, together[0], NEW, 2);
         for (size_t n = 0; n < NEW; n++)
             for (size_t b = 0; b < 2; b++) assert_int_equal(together[n][b], alone[b][n]);
+        generation_end(&g);
+    }
+}
+
+static void test_batches_and_rewinding(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < STYLES; k++) batches_and_rewinding(styles[k]);
+}
+
+/* A prompt behind others is computed at once where GroupQueryAttention stores its rows: bytes as told, no row copied. */
+static void test_shared_figures(void **state)
+{
+    (void)state;
+    for (prony_cache_type type = PRONY_CACHE_FP16; type <= PRONY_CACHE_INT8; type++) {
+        generation g;
+        prony_generator_info info;
+        const size_t five = 5, three = 3;
+        int64_t ids[NEW], together[NEW];
+        begin(&g, &decoder_lengths, type, 1, 1, 0);
+        generation_prompt(&g, decoder_words, &five);
+        generation_prompt(&g, decoder_words + 5, &three);
+        prony_generator_get_info(g.generator, &info);
+        const size_t row = type == PRONY_CACHE_INT8 ? HEAD + 4 : 2 * HEAD;
+        assert_int_equal(info.kind, PRONY_CACHE_SHARED);
+        assert_int_equal(info.cache_bytes, 2 * HEADS * row * (size_t)info.max_length);
+        assert_int_equal(info.cache_live_bytes, 2 * HEADS * row * 8);
+        assert_int_equal(info.cache_copied_bytes, 0);
+        generation_next(&g, ids, NEW, 1);
+        generation_end(&g);
+        begin(&g, &decoder_lengths, type, 1, 1, 3);
+        const size_t eight = 8;
+        generation_prompt(&g, decoder_words, &eight);
+        generation_next(&g, together, NEW, 1);
+        assert_memory_equal(ids, together, sizeof ids);
         generation_end(&g);
     }
 }
@@ -146,12 +191,14 @@ static void test_refusals(void **state)
     (void)state;
     decoder_style watched = decoder_optimum;
     watched.peek = "past";
+    decoder_style shared = decoder_grouped;
+    shared.peek = "present";
     const struct {
         const decoder_style *style;
         const char *words[3];
     } cases[] = {{&decoder_no_cache, {"no cache", "", ""}},
                  {&decoder_packed, {"past_0", "float32[batch, heads, length, size]", ""}},
-                 {&decoder_grouped, {"GroupQueryAttention", "past", "fewer bits"}},
+                 {&shared, {"GroupQueryAttention", "past", "nothing else that reads either"}},
                  {&watched, {"Concat", "past_key_values.0.key", "MatMul, Softmax, MatMul"}}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         generation g = {0};
@@ -179,18 +226,17 @@ static void test_refusals(void **state)
 }
 
 /* Generators of different cache types take turns in one session. */
-static void test_turns(void **state)
+static void take_turns(const decoder_style *style)
 {
-    (void)state;
     generation g;
     prony_generator *half = NULL;
     prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT;
     const size_t five = 5;
     int64_t a[NEW], b[NEW], wanted[2][NEW];
     options.cache_type = PRONY_CACHE_INT8;
-    generation_ids(&decoder_optimum, NULL, 5, wanted[0]);
-    generation_ids(&decoder_optimum, &options, 5, wanted[1]);
-    begin(&g, &decoder_optimum, PRONY_CACHE_FP32, 1, 1, 0);
+    generation_ids(style, NULL, 5, wanted[0]);
+    generation_ids(style, &options, 5, wanted[1]);
+    begin(&g, style, PRONY_CACHE_FP32, 1, 1, 0);
     assert_int_equal(prony_generator_create(&half, g.session, &options, &g.error), PRONY_OK);
     generation_prompt(&g, decoder_words, &five);
     assert_int_equal(prony_generator_prompt(half, decoder_words, &five, &g.error), PRONY_OK);
@@ -204,10 +250,20 @@ static void test_turns(void **state)
     generation_end(&g);
 }
 
+static void test_turns(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < STYLES; k++) take_turns(styles[k]);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_logits_are_close),      cmocka_unit_test(test_chunks),   cmocka_unit_test(test_figures),
-        cmocka_unit_test(test_batches_and_rewinding), cmocka_unit_test(test_refusals), cmocka_unit_test(test_turns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits_are_close),
+                                       cmocka_unit_test(test_chunks),
+                                       cmocka_unit_test(test_figures),
+                                       cmocka_unit_test(test_shared_figures),
+                                       cmocka_unit_test(test_batches_and_rewinding),
+                                       cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_turns)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
