@@ -3,7 +3,7 @@
 
 #ifdef PRN_HAVE_OPENCL
 #include "base/memory/alloc.h"
-#include "ops/vendor/opencl/opencl_cache.h"
+#include "ops/vendor/opencl/opencl_program_cache.h"
 #include "ops/vendor/opencl/opencl_device.h"
 
 #include <string.h>
@@ -38,12 +38,12 @@ static prony_status build_program(prn_device *d, const prn_opencl_source *source
     const size_t sizes[] = {strlen(defines), (size_t)(prn_opencl_common.end - prn_opencl_common.text),
                             (size_t)(source->end - source->text)};
     opencl_recipe recipe = {.texts = texts, .sizes = sizes, .count = 3, .options = "-cl-std=CL1.2"};
-    prn_opencl_cache_key(&recipe, d);
-    *out = prn_opencl_cache_load(d, &recipe);
+    prn_opencl_program_cache_key(&recipe, d);
+    *out = prn_opencl_program_cache_load(d, &recipe);
     *loaded = *out != NULL;
     if (*loaded) return PRONY_OK;
     PRN_TRY(compile_program(d, &recipe, out, error));
-    prn_opencl_cache_keep(&recipe, *out, PRN_OPENCL_CACHE_BYTES);
+    prn_opencl_program_cache_keep(&recipe, *out, PRN_OPENCL_PROGRAM_CACHE_BYTES);
     return PRONY_OK;
 }
 

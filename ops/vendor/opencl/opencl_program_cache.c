@@ -1,4 +1,4 @@
-/* Implements opencl_cache.h.
+/* Implements opencl_program_cache.h.
  *
  * A file: "prony.program/1", the key, the SHA-256 of the binary, a line each, and the binary. Its name is the key. It gets
  * that name when it is whole, so other processes never see a part of it. */
@@ -11,7 +11,7 @@
 #include "base/os/cache_folder.h"
 #include "base/os/file.h"
 #include "base/os/folder.h"
-#include "ops/vendor/opencl/opencl_cache.h"
+#include "ops/vendor/opencl/opencl_program_cache.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -52,7 +52,7 @@ static void hash_platform(prn_sha256 *hash, cl_device_id device)
     hash_string(hash, version);
 }
 
-void prn_opencl_cache_key(opencl_recipe *recipe, const prn_device *device)
+void prn_opencl_program_cache_key(opencl_recipe *recipe, const prn_device *device)
 {
     prn_sha256 hash;
     recipe->key[0] = '\0';
@@ -101,7 +101,7 @@ static cl_program load_binary(const prn_device *d, const unsigned char *binary, 
     return NULL;
 }
 
-cl_program prn_opencl_cache_load(const prn_device *d, const opencl_recipe *recipe)
+cl_program prn_opencl_program_cache_load(const prn_device *d, const opencl_recipe *recipe)
 {
     char path[PATH_MAX], head[HEAD_BYTES + 1];
     prn_map map;
@@ -170,7 +170,7 @@ static void bound_cache(uint64_t most)
     prn_bump_release(&pool);
 }
 
-static bool opencl_cache_write(const char *path, const char *key, const unsigned char *binary, size_t size)
+static bool opencl_program_cache_write(const char *path, const char *key, const unsigned char *binary, size_t size)
 {
     char head[HEAD_BYTES + 1];
     prn_file_writer *writer;
@@ -182,7 +182,7 @@ static bool opencl_cache_write(const char *path, const char *key, const unsigned
     return false;
 }
 
-void prn_opencl_cache_keep(const opencl_recipe *recipe, cl_program program, uint64_t most)
+void prn_opencl_program_cache_keep(const opencl_recipe *recipe, cl_program program, uint64_t most)
 {
     char path[PATH_MAX];
     size_t size = 0;
@@ -193,7 +193,7 @@ void prn_opencl_cache_keep(const opencl_recipe *recipe, cl_program program, uint
     if (binary &&
         prn_opencl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(unsigned char *), &binary, NULL) ==
             CL_SUCCESS &&
-        prn_cache_make_folders(path, NULL) == PRONY_OK && opencl_cache_write(path, recipe->key, binary, size))
+        prn_cache_make_folders(path, NULL) == PRONY_OK && opencl_program_cache_write(path, recipe->key, binary, size))
         bound_cache(most);
     prn_free(binary);
 }

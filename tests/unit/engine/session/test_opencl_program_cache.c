@@ -21,7 +21,7 @@
 #ifdef PRN_HAVE_OPENCL
 #include "base/hash/sha256.h"
 #include "engine/session/session.h"
-#include "ops/vendor/opencl/opencl_cache.h"
+#include "ops/vendor/opencl/opencl_program_cache.h"
 
 enum { MOST_FILES = 16, NAME = 64, PATH = 1500, HEAD = 146 }; /* "prony.program/1", key and hash, a line each */
 
@@ -274,16 +274,16 @@ static void the_oldest_go_first(void **state)
     assert_int_equal(
         prn_opencl.clGetProgramInfo(device->programs->program, CL_PROGRAM_BINARY_SIZES, sizeof added, &added, NULL),
         CL_SUCCESS);
-    prn_opencl_cache_keep(&recipe, device->programs->program, all + added + HEAD - (uint64_t)is.st_size);
+    prn_opencl_program_cache_keep(&recipe, device->programs->program, all + added + HEAD - (uint64_t)is.st_size);
     assert_false(is_there(old));
     assert_true(is_there(recent));
     assert_true(is_there(recipe.key));
     assert_true(is_there("other"));
-    prn_opencl_cache_keep(&recipe, device->programs->program, added + HEAD);
+    prn_opencl_program_cache_keep(&recipe, device->programs->program, added + HEAD);
     assert_false(is_there(recent));
     assert_int_equal(list_files(), 1);
     assert_true(is_there(recipe.key));
-    prn_opencl_cache_keep(&recipe, device->programs->program, 1); /* larger than all: not kept */
+    prn_opencl_program_cache_keep(&recipe, device->programs->program, 1); /* larger than all: not kept */
     prn_opencl_kernel_release(device, kernel);
     prn_device_release(device);
 }
