@@ -11,5 +11,6 @@ SOURCE(window)
 SOURCE(rows)
 SOURCE(attention)
 SOURCE(index)
+SOURCE(lowbit)
 SOURCE(peaks)
 #endif
