@@ -33,6 +33,10 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
         memset(trace->shares, 0, trace->share_steps * (size_t)trace->members * sizeof *trace->shares);
     status = plan->parallel.schedule ? prn_schedule_run(plan->parallel.schedule, trace, error)
                                      : prn_plan_run_alone(plan, trace, error);
+    if (plan->options.device) {
+        const prony_status settled = prn_device_settle(plan->options.device, status == PRONY_OK ? error : NULL);
+        if (status == PRONY_OK) status = settled;
+    }
     if (status != PRONY_OK) drop_all(plan);
     return status;
 }

@@ -73,4 +73,10 @@ int64_t prn_gqa_position(const prn_gqa *g, int64_t b, int64_t s);
 /* Keys [*first, *end) that row s of sequence b may look at. */
 void prn_gqa_span(const prn_gqa *g, int64_t b, int64_t s, int64_t *first, int64_t *end);
 
+#ifdef PRN_HAVE_OPENCL
+bool prn_gqa_opencl_supported(const prony_context *context);
+prony_status prn_gqa_opencl_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_gqa_opencl_run(const prony_context *context);
+#endif
+
 #endif

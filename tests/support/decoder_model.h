@@ -49,10 +49,13 @@ typedef struct generation {
     prony_session *session;
     prony_generator *generator;
     prony_error error;
+    const char *device; /* set it before; NULL: the host */
 } generation;
 
 void generation_load(generation *g, model_builder *m, int threads);
 void generation_begin(generation *g, const decoder_style *style, const prony_generator_options *options);
+void generation_begin_on(generation *g, const char *device, const decoder_style *style,
+                         const prony_generator_options *options);
 void generation_end(generation *g);
 void generation_prompt(generation *g, const int64_t *ids, const size_t *lengths);
 /* `count` times the next ids of `batch` sequences. */

@@ -30,6 +30,8 @@
     X(clEnqueueNDRangeKernel)                                                                                          \
     X(clEnqueueReadBuffer)                                                                                             \
     X(clEnqueueWriteBuffer)                                                                                            \
+    X(clEnqueueReadBufferRect)                                                                                         \
+    X(clEnqueueWriteBufferRect)                                                                                        \
     X(clFinish)                                                                                                        \
     X(clFlush)                                                                                                         \
     X(clWaitForEvents)                                                                                                 \
