@@ -49,10 +49,10 @@ typedef struct generation {
     prony_session *session;
     prony_generator *generator;
     prony_error error;
-    const char *device; /* set it before; NULL: the host */
 } generation;
 
 void generation_load(generation *g, model_builder *m, int threads);
+void generation_load_on(generation *g, const char *device, model_builder *m, int threads); /* NULL: the host */
 void generation_begin(generation *g, const decoder_style *style, const prony_generator_options *options);
 void generation_begin_on(generation *g, const char *device, const decoder_style *style,
                          const prony_generator_options *options);

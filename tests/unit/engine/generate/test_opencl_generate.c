@@ -293,13 +293,13 @@ static void limits(void **state)
     (void)state;
     const size_t five = 5;
     int64_t ids[NEW];
-    generation whole, g = {.device = "opencl"};
+    generation whole, g = {0};
     generation_begin_on(&whole, "opencl", &decoder_optimum, NULL);
     generation_prompt(&whole, decoder_words, &five);
     generation_next(&whole, ids, 1, 1);
     const uint64_t plan_bytes = prn_device_usage(whole.session->device).bytes; /* of the prompt's */
     generation_end(&whole);
-    generation_load(&g, decoder_model(&decoder_optimum), 1);
+    generation_load_on(&g, "opencl", decoder_model(&decoder_optimum), 1);
     g.session->options.device_memory_limit_bytes = plan_bytes + 1024;
     assert_int_equal(prony_generator_create(&g.generator, g.session, NULL, &g.error), PRONY_OK);
     generation_prompt(&g, decoder_words, &five);
