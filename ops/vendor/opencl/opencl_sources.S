@@ -10,3 +10,4 @@
         embed prn_cl_peaks, "peaks.cl"
         embed prn_cl_index, "index.cl"
         embed prn_cl_lowbit, "lowbit.cl"
+        embed prn_cl_codes, "int8.cl"

@@ -12,5 +12,6 @@ SOURCE(rows)
 SOURCE(attention)
 SOURCE(index)
 SOURCE(lowbit)
+SOURCE(codes)
 SOURCE(peaks)
 #endif

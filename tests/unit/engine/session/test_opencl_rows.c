@@ -107,6 +107,8 @@ static void compare(const op_case *row, const result *host, const result *device
         const prony_value *want = &host->outputs[k], *got = &device->outputs[k];
         assert_int_equal(got->dtype, want->dtype);
         assert_true(prn_shape_equal(&got->shape, &want->shape));
+        if (want->dtype != PRONY_FLOAT32 && memcmp(got->data, want->data, prn_value_bytes(want)) != 0)
+            fail_msg("%s:%d: %s %s: other bits", row->file, row->line, row->op, row->inputs);
         for (int64_t i = 0; i < prony_shape_numel(&want->shape); i++)
             if (!is_near(op_case_get(got, i), op_case_get(want, i)))
                 fail_msg("%s:%d: %s %s %s: element %lld of output %zu is %.9g, wanted %.9g", row->file, row->line,
@@ -323,6 +325,22 @@ static const op_case own[] = {
     CASE("com.microsoft::MatMulNBits", 1, "K=64 N=5 bits=8 block_size=32", "f32[2,17,64] !u8[5,2,32]~0:256 !f32[5,2]"),
     CASE("com.microsoft::MatMulNBits", 1, "K=100 N=33 bits=2 block_size=16",
          "f32[1,100] !u8[33,7,4]~0:256 !f32[33,7] !f32[33,7]"),
+    CASE("MatMulInteger", 10, "", "u8[3,37]~0:255 i8[37,65]~-128:127 u8[]={130} i8[65]~-128:127"),
+    CASE("MatMulInteger", 10, "", "i8[2,3,129]~-128:127 u8[2,129,33]~0:255 i8[]={-5}"),
+    CASE("MatMulInteger", 10, "", "u8[33,1000]~0:255 !u8[1000,2]~0:255"),
+    CASE("QLinearMatMul", 10, "",
+         "u8[3,37]~0:255 !f32[]={0.02} !u8[]={120} i8[37,65]~-128:127 !f32[65]~0.001:0.05 !i8[65]~-9:9 !f32[]={0.9} "
+         "!u8[]={7}"),
+    CASE("QLinearMatMul", 10, "",
+         "i8[2,4,300]~-128:127 !f32[]={0.02} !i8[]={-3} u8[2,300,33]~0:255 !f32[]={0.01} !u8[]={100} !f32[]={0.7} "
+         "!i8[]={0}"),
+    CASE("com.microsoft::QGemm", 1, "transB=1 alpha=0.5",
+         "u8[9,65]~0:255 !f32[]={0.02} !u8[]={120} !i8[40,65]~-128:127 !f32[40]~0.001:0.05 !i8[40]~-9:9 "
+         "!i32[40]~-9000:9000 !f32[]={0.3} !i8[]={5}"),
+    CASE("com.microsoft::QGemm", 1, "transA=1",
+         "u8[65,9]~0:255 !f32[]={0.02} !u8[]={120} !u8[65,7]~0:255 !f32[]={0.004} !u8[]={90}"),
+    CASE("com.microsoft::MatMulIntegerToFloat", 1, "",
+         "u8[2,3,70]~0:255 i8[70,33]~-128:127 !f32[]={0.03} !f32[33]~0.001:0.02 u8[]={9} i8[33]~-3:3 f32[33]"),
     CASE("MatMul", 13, "", "f32[1,257] f32[257,129]"),
     CASE("MatMul", 13, "", "f32[3,4,5,17] f32[3,1,17,33]"),
     CASE("MatMul", 13, "", "f32[8,3] f32[3,1]"),
