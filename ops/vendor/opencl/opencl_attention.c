@@ -105,6 +105,54 @@ prony_status prn_opencl_attend_prepare(const prony_context *context, const prn_o
     return prn_opencl_end(&b, out);
 }
 
+/* ---- from other operands ---- */
+
+/* A mask of the run: its address on the device, and its host bytes. */
+typedef struct projected_state {
+    void *table; /* NULL: none */
+    size_t bytes;
+    float mask[];
+} projected_state;
+
+prony_status prn_opencl_projected_prepare(const prony_context *context, const prn_opencl_attend *problem,
+                                          const prn_opencl_projected *projected, prn_prepared *out)
+{
+    const attend p = attend_of(problem);
+    const size_t bytes = (size_t)projected->mask_count * sizeof(float);
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 1);
+    projected_state *kept = prn_opencl_keep(&b, sizeof *kept + bytes);
+    attend_define(&defines, problem);
+    if (projected->biased) prn_opencl_define(&defines, "#define BIASED %u\n", projected->biased);
+    prn_opencl_launch(&b, &prn_opencl_attention, &defines, "attend_rows");
+    for (size_t i = 0; i < 3; i++)
+        prn_opencl_input(&b, projected->input[i], (uint64_t)projected->from[i] * sizeof(float));
+    void *table = bytes && kept ? prn_opencl_table(&b, kept->mask, bytes) : NULL;
+    if (!bytes && problem->mask != PRN_OPENCL_NO_MASK) prn_opencl_input(&b, projected->mask, 0);
+    if (kept) {
+        kept->table = table;
+        kept->bytes = bytes;
+    }
+    if (projected->biased) prn_opencl_input(&b, projected->bias, 0);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_argument(&b, &p, sizeof p);
+    attend_work(&b, problem->at);
+    return prn_opencl_end(&b, out);
+}
+
+float *prn_opencl_projected_mask(const prony_context *context)
+{
+    projected_state *kept = prn_opencl_kept(context->state);
+    return kept->table ? kept->mask : NULL;
+}
+
+prony_status prn_opencl_projected_run(const prony_context *context)
+{
+    const projected_state *kept = prn_opencl_kept(context->state);
+    if (kept->table) PRN_TRY(prn_opencl_queue_write(context, kept->table, kept->mask, kept->bytes));
+    return prn_opencl_run(context);
+}
+
 /* ---- with caches ---- */
 
 /* What the step keeps beside its launches. */

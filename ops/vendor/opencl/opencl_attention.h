@@ -28,6 +28,21 @@ bool prn_opencl_attend_supported(const prony_context *context, const prn_attend 
 prony_status prn_opencl_attend_prepare(const prony_context *context, const prn_opencl_attend *problem,
                                        prn_prepared *out);
 
+/* Q, K and V from other inputs, or from elements behind their beginnings; with a bias, or with a mask that each run computes on
+ * the host. */
+typedef struct prn_opencl_projected {
+    size_t input[3], bias; /* bias: input of a row of Q's heads, one of K's and one of V's */
+    int64_t from[3];       /* elements */
+    uint32_t biased;       /* bit i: it is added to Q, K or V; 0: there is none */
+    size_t mask;           /* input of the problem's mask, which is added */
+    int64_t mask_count;    /* floats of a mask that the run fills instead; 0: none */
+} prn_opencl_projected;
+prony_status prn_opencl_projected_prepare(const prony_context *context, const prn_opencl_attend *problem,
+                                          const prn_opencl_projected *projected, prn_prepared *out);
+/* The mask for the run to fill; it stays as it is until the run has waited. NULL: none. */
+float *prn_opencl_projected_mask(const prony_context *context);
+prony_status prn_opencl_projected_run(const prony_context *context);
+
 /* New rows of keys or values: that of sequence b, head h and row s begins at element
  * from + b batch + h head + s row of `input`. */
 typedef struct prn_opencl_fresh {

@@ -24,7 +24,7 @@ bool prn_opencl_int8_supported(const prony_context *context, uint32_t inputs)
            (y->dtype == PRONY_INT32 || y->dtype == PRONY_FLOAT32 || y->dtype == PRONY_INT8 || y->dtype == PRONY_UINT8);
 }
 
-static codes codes_of(const prony_context *context, const prn_opencl_int8 *problem)
+static codes opencl_int8_codes_of(const prony_context *context, const prn_opencl_int8 *problem)
 {
     const prn_matmul_desc *d = problem->shape;
     const bool is_signed = context->outputs[0]->dtype == PRONY_INT8;
@@ -81,7 +81,7 @@ static void add_optional(opencl_builder *b, int input)
 
 prony_status prn_opencl_int8_prepare(const prony_context *context, const prn_opencl_int8 *problem, prn_prepared *out)
 {
-    const codes p = codes_of(context, problem);
+    const codes p = opencl_int8_codes_of(context, problem);
     opencl_defines defines = {0};
     opencl_builder b = prn_opencl_begin(context, 1);
     define_codes(&defines, context, problem);

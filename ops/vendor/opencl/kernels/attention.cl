@@ -111,6 +111,20 @@ __kernel void rotate_rows(__global const float *x, ulong x_at, __global float *y
 #define MASKED(score, at) (score)
 #endif
 
+/* BIASED, bit i: a bias is added to Q, K or V; it has a row of Q's heads, one of K's and one of V's. */
+#ifdef BIASED
+#define BIAS_ARGUMENT , __global const float *bias, ulong bias_at
+#define BIAS_OF(i, at) (BIASED >> (i) & 1 ? AT(const float, bias)[at] : 0.0f)
+#define Q_BIAS(d) +BIAS_OF(0, head * DEPTH + (d))
+#define K_BIAS(d) +BIAS_OF(1, (p.heads + head) * DEPTH + (d))
+#define V_BIAS(c) +BIAS_OF(2, 2 * p.heads * DEPTH + head * WIDTH + (c))
+#else
+#define BIAS_ARGUMENT
+#define Q_BIAS(d)
+#define K_BIAS(d)
+#define V_BIAS(c)
+#endif
+
 /* A further term of the softmax's denominator for each head. */
 #ifdef SINK
 #define SINK_ARGUMENT , __global const float *sink, ulong sink_at
@@ -126,7 +140,8 @@ __kernel void rotate_rows(__global const float *x, ulong x_at, __global float *y
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void attend_rows(__global const float *q, ulong q_at, __global const float *k, ulong k_at, __global const float *v,
-                 ulong v_at MASK_ARGUMENT TABLE_ARGUMENT ANGLE_ARGUMENTS SINK_ARGUMENT, __global float *y, ulong y_at,
+                 ulong v_at MASK_ARGUMENT TABLE_ARGUMENT ANGLE_ARGUMENTS SINK_ARGUMENT BIAS_ARGUMENT,
+                 __global float *y, ulong y_at,
                  attend p)
 {
     __local float queries[ROWS][DEPTH + 1], tile[KEYS * LONGEST], scores[ROWS][KEYS + 1];
@@ -143,7 +158,7 @@ void attend_rows(__global const float *q, ulong q_at, __global const float *k, u
     for (int turn = 0; turn < TURNS(ROWS * DEPTH); turn++) {
         const int e = min(item + turn * GROUP, ROWS * DEPTH - 1), r = e / DEPTH, d = e % DEPTH;
         queries[r][d] =
-            first + r < p.rows ? ELEMENT(from_q + (first + r) * p.q[2], p.q[3], d, POSITION(first + r)) : 0.0f;
+            first + r < p.rows ? ELEMENT(from_q + (first + r) * p.q[2], p.q[3], d, POSITION(first + r)) Q_BIAS(d) : 0.0f;
     }
 #ifdef GROUPED
     const int past = AT(const int, table)[batch], end = p.causal ? past + (p.as_rows ? 0 : s) + 1 : past + p.fresh,
@@ -155,7 +170,7 @@ void attend_rows(__global const float *q, ulong q_at, __global const float *k, u
     for (int t0 = 0; t0 < keys; t0 += KEYS) {
         for (int turn = 0; turn < TURNS(KEYS * DEPTH); turn++) {
             const int e = min(item + turn * GROUP, KEYS * DEPTH - 1), t = e / DEPTH, d = e % DEPTH;
-            tile[t * (DEPTH + 1) + d] = t0 + t < keys ? from_k[(t0 + t) * p.k[2] + d * p.k[3]] : 0.0f;
+            tile[t * (DEPTH + 1) + d] = t0 + t < keys ? from_k[(t0 + t) * p.k[2] + d * p.k[3]] K_BIAS(d) : 0.0f;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int t = lane; t < KEYS; t += ACROSS) {
@@ -171,7 +186,7 @@ void attend_rows(__global const float *q, ulong q_at, __global const float *k, u
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int turn = 0; turn < TURNS(KEYS * WIDTH); turn++) {
             const int e = min(item + turn * GROUP, KEYS * WIDTH - 1), t = e / WIDTH, c = e % WIDTH;
-            tile[e] = t0 + t < keys ? from_v[(t0 + t) * p.v[2] + c * p.v[3]] : 0.0f;
+            tile[e] = t0 + t < keys ? from_v[(t0 + t) * p.v[2] + c * p.v[3]] V_BIAS(c) : 0.0f;
         }
         float top = highest, weights = 0.0f;
         for (int t = 0; t < KEYS; t++) top = larger(top, scores[row][t]);

@@ -173,6 +173,7 @@ static const char *const families[] = {"MaxPool",
                                        "MeanVarianceNormalization",
                                        "RotaryEmbedding",
                                        "com.microsoft::GroupQueryAttention",
+                                       "com.microsoft::MultiHeadAttention",
                                        "com.microsoft::MatMulNBits"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
@@ -320,6 +321,15 @@ static const op_case own[] = {
     CASE("com.microsoft::GroupQueryAttention", 1, "num_heads=6 kv_num_heads=2",
          "f32[3,1,96] f32[3,1,32] f32[3,1,32] f32[3,2,5,16] f32[3,2,5,16] i32[3]={4,0,2} !i32[1]={5} ? ? ? "
          "f32[3,6,1,5] f32[6] ->3"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=4", "f32[2,7,24] f32[2,9,24] f32[2,9,16] f32[64]"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=2",
+         "f32[2,33,64] f32[2,65,64] f32[2,65,64] f32[192] "
+         "i32[2]={65,20}"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=3 mask_filter_value=-50.0",
+         "f32[1,4,3,3,6] ? ? !f32[54] i32[1,4]={1,0,1,1}"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=2 unidirectional=1", "f32[1,17,12] f32[1,17,2,2,6]"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=2 scale=0.3",
+         "f32[2,4,12] f32[2,2,5,6] f32[2,2,5,6] f32[36] ? f32[1,2,4,5]"),
     CASE("com.microsoft::MatMulNBits", 1, "K=65 N=9 bits=4 block_size=16",
          "f32[3,65] !u8[9,5,8]~0:256 !f32[9,5] !u8[9,3]~0:256 ? f32[9]"),
     CASE("com.microsoft::MatMulNBits", 1, "K=64 N=5 bits=8 block_size=32", "f32[2,17,64] !u8[5,2,32]~0:256 !f32[5,2]"),
