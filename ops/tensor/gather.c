@@ -101,7 +101,7 @@ typedef struct gather_kind {
     int64_t (*indexed)(const prony_context *context, int64_t *dim);
     /* Coordinates in the data of what stands at coordinates `at` of the output, by the specification's words. */
     void (*source)(const prony_context *context, const int64_t *at, int64_t *from);
-    /* The table of a node, and `n` of its places from `first` on; the indices are in range. */
+    /* The table of a node, and `n` of its places from `first` on; the indices are in range, and need not be there for n 0. */
     gather_table (*table)(const prony_context *context, int64_t first, int64_t n, int64_t *places);
 } gather_kind;
 
@@ -376,7 +376,7 @@ static gather_table gather_table_of(const prony_context *context, int64_t first,
     const int64_t block = prn_shape_count(data, at + 1, data->rank);
     const gather_rows rows = {
         .indices = context->inputs[1], .extent = data->dim[at], .count = prony_shape_numel(&context->inputs[1]->shape)};
-    gather_places(&rows, first, n, places);
+    if (n > 0) gather_places(&rows, first, n, places);
     return (gather_table){.count = rows.count, .block = block, .unit = block, .part = rows.extent * block};
 }
 
@@ -470,7 +470,7 @@ static gather_table gather_nd_table_of(const prony_context *context, int64_t fir
     const prn_index_tuples tuples =
         prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
     const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
-    prn_index_tuple_places(&tuples, first, n, places);
+    if (n > 0) prn_index_tuple_places(&tuples, first, n, places);
     for (int64_t i = 0; i < n; i++) places[i] /= width;
     return (gather_table){.count = tuples.count, .block = tuples.block / width, .unit = 1};
 }
@@ -542,7 +542,7 @@ static void gather_elements_source(const prony_context *context, const int64_t *
 static gather_table gather_elements_table_of(const prony_context *context, int64_t first, int64_t n, int64_t *places)
 {
     const prn_index_elements elements = prn_index_elements_make(context, ((const axis_params *)context->params)->axis);
-    prn_index_element_places(&elements, first, n, places);
+    if (n > 0) prn_index_element_places(&elements, first, n, places);
     return (gather_table){.count = elements.count, .block = 1, .unit = 1};
 }
 
