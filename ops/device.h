@@ -38,6 +38,24 @@ PRN_MUST_USE prony_status prn_device_constant(prn_device *device, const void *so
                                               void **out, prony_error *error);
 void prn_device_constant_drop(prn_device *device, void *constant);
 
+/* Waits for copies to host bytes that steps queued without waiting. The plan asks before each step on the host and at the
+ * end of a run. */
+PRN_MUST_USE prony_status prn_device_settle(prn_device *device, prony_error *error);
+
+/* Caches of keys and values: the bytes are the host's, and rows that steps of the device have read or appended stay there
+ * too, so that no step copies all of them. `host` is their identity. Announced bytes change by steps of the device only,
+ * or prn_device_cache_changed follows; others are copied in every run. Safe to call from several threads. */
+typedef struct prn_device_cache {
+    const void *host;
+    size_t bytes;
+    uint64_t limit; /* of the device's memory, in bytes; 0: none */
+} prn_device_cache;
+/* Takes no memory: a step does when it first reads the cache. Announcing it again changes nothing. */
+PRN_MUST_USE prony_status prn_device_cache_open(prn_device *device, const prn_device_cache *cache, prony_error *error);
+/* Both: bytes that were not announced and device NULL are nothing to do. */
+void prn_device_cache_changed(prn_device *device, const void *host);
+void prn_device_cache_close(prn_device *device, const void *host);
+
 /* Bytes on the device now and at most, of all sessions; buffers and programs that exist (tests). */
 typedef struct prn_device_use {
     uint64_t bytes, peak_bytes, constant_bytes;

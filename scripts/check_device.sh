@@ -13,11 +13,11 @@ shift 2
 [ $# -gt 0 ] || set -- models/digits.onnx
 mkdir -p "$out"
 cmake -S . -B build-device -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=ON >/dev/null
-cmake --build build-device -j "$(nproc)" --target prony_command test_opencl test_opencl_rows test_opencl_copies test_op_device
+cmake --build build-device -j "$(nproc)" --target prony_command test_opencl test_opencl_rows test_opencl_copies test_opencl_generate test_op_device
 prony=build-device/prony
 "$prony" devices --json "$out/devices.json"
 failed=0
-for test in test_opencl test_opencl_rows test_opencl_copies test_op_device; do
+for test in test_opencl test_opencl_rows test_opencl_copies test_opencl_generate test_op_device; do
     if build-device/tests/"$test" >"$out/$test.log" 2>&1; then echo "$test: passed"; else
         echo "$test: FAILED, see $out/$test.log"
         failed=1

@@ -285,8 +285,8 @@ void prony_generator_release(prony_generator *generator)
     generator_leave_session(g);
     for (size_t k = 0; k < g->cache_count; k++) {
         prn_generator_cache *cache = &g->caches[k];
-        prn_free_aligned(cache->rows[0]);
-        prn_free_aligned(cache->rows[1]);
+        prn_generator_free_rows(g, cache, 0);
+        prn_generator_free_rows(g, cache, 1);
     }
     for (prn_role role = PRN_ROLE_IDS; role < PRN_ROLE_CACHE; role++) prn_free_aligned(g->feed[role]);
     prn_free(g->ids);

@@ -114,6 +114,16 @@ struct prony_generator {
     uint64_t copied_bytes;
 };
 
+/* ---- generator_cache.c */
+
+/* Frees one of a cache's buffers, and its copy on the session's device. */
+void prn_generator_free_rows(prony_generator *generator, prn_generator_cache *cache, int which);
+/* The host's bytes of all caches change, or their rows move: copies on a device are not theirs any more. */
+void prn_generator_caches_changed(prony_generator *generator);
+/* Lets steps of the session's device keep a copy of the cache. */
+PRN_MUST_USE prony_status prn_generator_announce(prony_generator *generator, const prn_generator_cache *cache,
+                                                 prony_error *error);
+
 /* ---- find_inputs.c */
 
 /* Names of roles, as prony_generator_input gives them; [PRN_ROLE_OTHER] is NULL. */

@@ -4,6 +4,7 @@
 #include "base/os/clock.h"
 #include "base/shape.h"
 #include "engine/generate/generator.h"
+#include "ops/device.h"
 #include "ops/kernels/vector/number.h"
 
 #include <string.h>
@@ -101,6 +102,7 @@ static void feed_spread(const prony_generator *g, prn_generator_cache *cache, in
 {
     const size_t dense = (size_t)columns * cache->row_bytes, wide = (size_t)g->max_length * cache->row_bytes;
     char *rows = cache->rows[cache->current];
+    if (spread != cache->spread) prn_device_cache_changed(g->session->device, rows);
     if (spread == cache->spread || cache->stored != PRN_CACHE_FLOAT32) return;
     for (size_t k = 1; k < cache->outer && dense; k++) {
         const size_t block = spread ? cache->outer - k : k; /* none is written before it was read */
@@ -131,8 +133,7 @@ static prony_status feed_present(prony_generator *g, prn_generator_cache *cache,
     char *to = appended ? NULL : feed_target(g, cache, first);
     if (!to && !appended) return prn_no_memory(error);
     if (appended) {
-        prn_free_aligned(cache->rows[!cache->current]);
-        cache->rows[!cache->current] = NULL;
+        prn_generator_free_rows(g, cache, !cache->current);
     }
     PRN_TRY(prony_session_bind_output(g->session, cache->output, to, to ? cache->capacity_bytes : 0, error));
     g->session->outputs[cache->output].of_generator = to != NULL;
@@ -152,6 +153,7 @@ static prony_status feed_caches(prony_generator *g, int64_t first, prony_error *
         if (!prn_session_rebind(g->session, cache->input, &value))
             PRN_TRY(prony_session_bind_input(g->session, name, &value, error));
         if (!cache->cross) PRN_TRY(feed_present(g, cache, first, cache->spread, error));
+        PRN_TRY(prn_generator_announce(g, cache, error));
     }
     return PRONY_OK;
 }
@@ -259,7 +261,7 @@ static prony_status feed_keep_cross(prony_generator *g, prony_error *error)
             prn_free_aligned(rows);
             return unbound;
         }
-        prn_free_aligned(cache->rows[cache->current]);
+        prn_generator_free_rows(g, cache, cache->current);
         cache->rows[cache->current] = rows;
         cache->value.shape = made->shape;
         cache->capacity_bytes = bytes;
@@ -270,6 +272,10 @@ static prony_status feed_keep_cross(prony_generator *g, prony_error *error)
 
 void prn_generator_shorten(prony_generator *generator, int64_t columns)
 {
+    for (size_t k = 0; k < generator->cache_count; k++)
+        if (!generator->caches[k].spread && generator->kind == PRONY_CACHE_GROWING)
+            prn_device_cache_changed(generator->session->device,
+                                     generator->caches[k].rows[generator->caches[k].current]);
     for (size_t k = 0; k < generator->cache_count && generator->kind == PRONY_CACHE_GROWING; k++) {
         prn_generator_cache *cache = &generator->caches[k];
         if (cache->cross || cache->spread || cache->form != PRN_CACHE_ROWS) continue;
@@ -374,10 +380,12 @@ static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t col
 }
 
 /* Appends the new rows that a run made to the earlier ones, block by block from the last on: each moves behind its end. */
-static void feed_append(prn_generator_cache *cache, const char *made, int64_t first, int64_t columns)
+static void feed_append(prn_device *device, prn_generator_cache *cache, const char *made, int64_t first,
+                        int64_t columns)
 {
     const size_t before = (size_t)first * cache->row_bytes, more = (size_t)columns * cache->row_bytes;
     char *rows = cache->rows[cache->current];
+    prn_device_cache_changed(device, rows);
     for (size_t block = cache->outer; block-- > 0;) {
         memmove(rows + block * (before + more), rows + block * before, before);
         memcpy(rows + block * (before + more) + before, made + block * more, more);
@@ -403,7 +411,7 @@ static void feed_turn_caches(prony_generator *g, int64_t first, int64_t columns)
         g->copied_bytes += cache->outer * cache->row_bytes * (uint64_t)feed_rows(g, first);
         if (g->kind != PRONY_CACHE_GROWING || first == 0) continue;
         if (made->shape.dim[cache->axis] == columns)
-            feed_append(cache, made->data, first, columns);
+            feed_append(g->session->device, cache, made->data, first, columns);
         else
             cache->current = !cache->current;
     }
@@ -441,6 +449,7 @@ static prony_status feed_run(prony_generator *g, int64_t columns, prony_error *e
     const int64_t first = whole ? 0 : g->computed, all = whole && g->columns ? g->columns : g->computed + columns,
                   count = whole ? all : columns;
     if (growth != PRN_GROWTH_NONE && !g->growing[growth]) PRN_TRY(feed_grow(g, growth, columns, error));
+    if (growth == PRN_GROWTH_NONE) prn_generator_caches_changed(g); /* such runs write present rows as a whole */
     prn_session_set_growth(g->session, growth);
     g->session->graph = feed_graph(g, first, count);
     for (size_t k = 0; k < g->cache_count && growth == PRN_GROWTH_NONE; k++)

@@ -6,7 +6,7 @@
 
 enum { ALIGNMENT = 64 };
 
-static const prn_memory_space *memory_spaces_place_of(const prn_plan *plan, uint32_t value)
+const prn_memory_space *prn_plan_space_of(const prn_plan *plan, uint32_t value)
 {
     const uint8_t number = plan->values[value]->place;
     return number == PRN_ON_HOST ? NULL : plan->memory.spaces[number - 1].place;
@@ -71,17 +71,22 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
     if (!at->block)
         return prn_fail(error, PRONY_OUT_OF_MEMORY, "no room for %llu bytes at %s", (unsigned long long)bytes,
                         at->place->name);
-    for (size_t i = 0; i < b->count; i++)
-        plan->values[b->root[i]]->value.data = (uint8_t *)at->block + b->buffers[i].offset;
+    for (size_t i = 0; i < b->count; i++) {
+        prn_plan_value *root = plan->values[b->root[i]];
+        root->value.data = (uint8_t *)at->block + b->buffers[i].offset;
+        root->room = root->bytes;
+    }
     return PRONY_OK;
 }
 
 /* ---- constants: copied when the plan is made, once for all plans of the device ---- */
 
+/* Constants that follow from dimensions change with them, so a run copies those. */
 bool prn_plan_stays_on_device(const prn_plan *plan, uint32_t value)
 {
     const prn_plan_value *from = plan->values[value];
-    return plan->options.device && from->constant && from->place == PRN_ON_HOST && from->source == value;
+    return plan->options.device && from->constant && from->place == PRN_ON_HOST && from->source == value &&
+           !prn_dynamic_dims_affect(plan->program->values[value]->extents);
 }
 
 /* Deferred constants are on the host only while they are copied. */
@@ -140,7 +145,7 @@ void prn_plan_memory_spaces_release(prn_plan *plan)
 prony_status prn_plan_fetch(const prn_plan *plan, uint32_t value, void *to, prony_error *error)
 {
     const prn_plan_value *from = plan->values[value];
-    return from->bytes ? memory_spaces_place_of(plan, value)
+    return from->bytes ? prn_plan_space_of(plan, value)
                              ->copy_out(plan->options.device, to, from->value.data, from->bytes, NULL, error)
                        : PRONY_OK;
 }
@@ -151,8 +156,8 @@ static const prn_plan_value *copied(const prony_context *context, const prn_memo
                                     const prn_memory_space **to)
 {
     const prn_node_environment *site = context->services_data;
-    *from = memory_spaces_place_of(site->plan, site->step->inputs[0]);
-    *to = memory_spaces_place_of(site->plan, site->step->outputs[0]);
+    *from = prn_plan_space_of(site->plan, site->step->inputs[0]);
+    *to = prn_plan_space_of(site->plan, site->step->outputs[0]);
     return site->plan->values[site->step->inputs[0]];
 }
 

@@ -50,6 +50,8 @@ PRN_MUST_USE prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_
 /* Replaces inputs by the forms that the step's kernel asks for, and gives outputs the kernel's layouts. */
 PRN_MUST_USE prony_status prn_plan_assign_layouts(prn_plan *plan, prn_step *step, prony_error *error);
 
+/* NULL: the host's memory. */
+const prn_memory_space *prn_plan_space_of(const prn_plan *plan, uint32_t value);
 /* true: a constant that a device reads is copied there once, when the plan is made (engine/plan/memory_spaces.c). */
 bool prn_plan_stays_on_device(const prn_plan *plan, uint32_t value);
 

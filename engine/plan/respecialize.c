@@ -28,13 +28,14 @@ static bool take_shapes(prn_plan *plan)
     for (uint32_t n = 0; n < reach->value_count; n++) {
         prn_plan_value *value = plan->values[reach->values[n]];
         const prn_value_def *def = plan->program->values[value->source];
-        if (def->constant) value->value.data = def->info.data;
+        if (def->constant && value->place == PRN_ON_HOST) value->value.data = def->info.data;
         if (def->moved_at <= plan->moves) continue;
         value->dynamic = !def->constant && !def->input && !prn_shape_known(&def->info.shape);
         value->value.shape = def->info.shape;
         if (value->dynamic) continue;
         value->bytes = prn_layout_bytes(&value->value);
         if (value->buffer != PRN_NO_BUFFER && value->bytes > plan->memory.buffers[value->buffer].bytes) return false;
+        if (value->place != PRN_ON_HOST && value->alias == PRN_NO_VALUE && value->bytes > value->room) return false;
     }
     for (uint32_t n = 0; n < reach->view_count; n++) {
         uint64_t offset;
@@ -80,6 +81,20 @@ static prony_status layouts_stay(const prn_step *step, const prn_kernel *kernel,
     return PRONY_OK;
 }
 
+/* true: the values are where another kernel reads and writes them. */
+static bool spaces_stay(const prn_plan *plan, const prn_step *step, const prn_kernel *kernel)
+{
+    for (size_t i = 0; i < step->context.input_count; i++)
+        if (step->inputs[i] != PRN_NO_VALUE &&
+            prn_plan_space_of(plan, step->inputs[i]) != prn_kernel_reads_at(kernel, i))
+            return false;
+    for (size_t k = 0; k < step->context.output_count; k++)
+        if (step->outputs[k] != PRN_NO_VALUE &&
+            prn_plan_space_of(plan, step->outputs[k]) != prn_kernel_writes_at(kernel, k))
+            return false;
+    return true;
+}
+
 /* Another kernel may need bytes of large constants that this one has packed. */
 static bool reads_large_constant(const prn_plan *plan, const prn_step *step)
 {
@@ -96,7 +111,8 @@ static prony_status respecialize_choose(const prn_plan *plan, prn_step *step, co
     step->context.error = error;
     const prn_kernel *kernel = prn_node_kernel(step->node, &step->context, false);
     step->context.error = NULL;
-    *fits = kernel && (kernel == step->kernel || !reads_large_constant(plan, step));
+    *fits =
+        kernel && (kernel == step->kernel || (!reads_large_constant(plan, step) && spaces_stay(plan, step, kernel)));
     if (*fits) PRN_TRY(layouts_stay(step, kernel, fits, error));
     *out = kernel;
     return PRONY_OK;
@@ -222,7 +238,7 @@ static prony_status follow_step(prn_plan *plan, prn_step *step, const prn_step *
 
 prony_status prn_plan_respecialize(prn_plan *plan, bool *fits, prony_error *error)
 {
-    *fits = plan->options.follows && plan->memory.space_count == 0;
+    *fits = plan->options.follows;
     if (!*fits) return PRONY_OK;
     if (!prn_plan_reach_update(plan)) return prn_no_memory(error);
     const prn_plan_reach *reach = plan->reach;

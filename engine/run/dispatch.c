@@ -250,10 +250,18 @@ static prony_status dispatch_cancelled(const prn_step *step, prony_status status
     return status;
 }
 
+/* A step on the host reads what steps of the device may still be copying there. */
+static prony_status dispatch_settle(const prn_plan *plan, const prn_step *step, prony_error *error)
+{
+    const bool on_device = step->kernel && step->kernel->place;
+    return on_device ? PRONY_OK : prn_device_settle(plan->options.device, error);
+}
+
 static inline prony_status dispatch_run_alone(prn_plan *plan, prn_step *step, prony_error *error)
 {
     prony_status status;
     step->context.error = error;
+    if (plan->options.device) PRN_TRY(dispatch_settle(plan, step, error));
     if (step->dynamic || step->children)
         status = run_open(plan, step, error);
     else

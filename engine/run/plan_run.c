@@ -41,6 +41,10 @@ prony_status prn_plan_run(prn_plan *plan, prn_trace *trace, prony_error *error)
     const prony_range_hooks *hooks = plan->nested.outer ? NULL : prn_ranges();
     if (hooks) hooks->push(hooks->user, plan->program->model->file->name, "run");
     status = plan_run_steps(plan, trace, error);
+    if (plan->options.device) {
+        const prony_status settled = prn_device_settle(plan->options.device, status == PRONY_OK ? error : NULL);
+        if (status == PRONY_OK) status = settled;
+    }
     if (hooks) hooks->pop(hooks->user);
     if (status != PRONY_OK) drop_all(plan);
     return status;

@@ -15,6 +15,7 @@
 #include "ops/kernels/attention/attend.h"
 #include "ops/kernels/attention/attend_tiles.h"
 #include "ops/kernels/gemm/bf16x3_product.h"
+#include "ops/device.h"
 #include "ops/vendor/opencl/opencl_attention.h"
 
 #include <math.h>
@@ -157,6 +158,7 @@ static void attention_op_append(const prony_context *context)
     const int64_t cache_rows = ((const attention_params *)context->params)->cache_rows;
     const prn_cache_type type = attention_op_stored(context);
     for (size_t i = K; i <= V && cache_rows > 0; i++) {
+        if (context->device) prn_device_cache_changed(context->device->device, context->inputs[i]->data);
         const prony_value *past = context->inputs[i], *fresh = context->inputs[i - K + NEW_K];
         const int64_t *dim = fresh->shape.dim, block = dim[2] * dim[3];
         const size_t bytes = prn_cache_block_bytes(type, cache_rows, dim[3]);
@@ -375,7 +377,6 @@ static void tiles_facts(const prony_context *context, prony_cost *facts)
 /* ---- OpenCL */
 
 #ifdef PRN_HAVE_OPENCL
-/* Caches grow where they lie, on the host. */
 static bool attention_opencl_supported(const prony_context *context)
 {
     prn_attend at;
@@ -383,16 +384,58 @@ static bool attention_opencl_supported(const prony_context *context)
            prn_opencl_attend_supported(context, &at);
 }
 
+static prn_opencl_attend attention_opencl_problem(const prony_context *context, const prn_attend *at)
+{
+    const prony_value *mask = prn_input(context, MASK);
+    const bool chosen = mask && mask->dtype == PRONY_BOOL;
+    prn_opencl_attend problem = {.at = at, .mask_keys = at->keys, .alone = NAN};
+    if (mask) problem.mask = chosen ? PRN_OPENCL_MASK_CHOOSES : PRN_OPENCL_MASK_ADDED;
+    if (mask) memcpy(problem.mask_stride, chosen ? at->choice_stride : at->mask.stride, sizeof problem.mask_stride);
+    return problem;
+}
+
 static prony_status attention_opencl_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_attend at;
-    const prony_value *mask = prn_input(context, MASK);
     PRN_TRY(read_attend(context, &at));
-    const bool chosen = mask && mask->dtype == PRONY_BOOL;
-    prn_opencl_attend problem = {.at = &at, .mask_keys = at.keys, .alone = NAN};
-    if (mask) problem.mask = chosen ? PRN_OPENCL_MASK_CHOOSES : PRN_OPENCL_MASK_ADDED;
-    if (mask) memcpy(problem.mask_stride, chosen ? at.choice_stride : at.mask.stride, sizeof problem.mask_stride);
+    const prn_opencl_attend problem = attention_opencl_problem(context, &at);
     return prn_opencl_attend_prepare(context, &problem, out);
+}
+
+/* Caches grow on the device, and the new rows are copied to the host. */
+static bool attention_cache_opencl_supported(const prony_context *context)
+{
+    const int64_t capacity = ((const attention_params *)context->params)->cache_rows;
+    prn_attend at;
+    return capacity > 0 && attention_op_stored(context) == PRN_CACHE_FLOAT32 && prn_input(context, NEW_V) &&
+           read_attend(context, &at) == PRONY_OK && prn_opencl_append_supported(context, &at, capacity);
+}
+
+static prn_opencl_fresh fresh_rows(const prony_context *context, size_t input)
+{
+    const int64_t *dim = context->inputs[input]->shape.dim, head = dim[2] * dim[3];
+    return (prn_opencl_fresh){.input = input, .batch = dim[1] * head, .head = head, .row = dim[3]};
+}
+
+static prony_status attention_cache_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const int64_t capacity = ((const attention_params *)context->params)->cache_rows,
+                  past = context->inputs[K]->shape.dim[2];
+    prn_attend at;
+    PRN_TRY(read_attend(context, &at));
+    const prn_opencl_append append = {.k = fresh_rows(context, NEW_K),
+                                      .v = fresh_rows(context, NEW_V),
+                                      .rows = at.keys - past,
+                                      .capacity = capacity,
+                                      .past = past,
+                                      .mask = MASK};
+    const prn_opencl_attend problem = attention_opencl_problem(context, &at);
+    return prn_opencl_append_prepare(context, &problem, &append, out);
+}
+
+static prony_status attention_cache_opencl_run(const prony_context *context)
+{
+    return prn_opencl_append_run(context, context->inputs[K]->data, context->inputs[V]->data);
 }
 #endif
 
@@ -476,6 +519,8 @@ static const prn_param params[] = {PRN_FLOAT(attention_params, scale, 1.0f), PRN
 // clang-format off
 static const prn_kernel kernels[] = {
     PRN_OPENCL_ROW("attention_f32_opencl", PRN_TYPE_F32, attention_opencl_supported, attention_opencl_prepare)
+    PRN_OPENCL_ROW_RUN("attention_cache_f32_opencl", PRN_TYPE_F32, attention_cache_opencl_supported, attention_cache_opencl_prepare,
+                       attention_cache_opencl_run, .host_inputs = 1 << K | 1 << V)
     {.name = "attention_bf16_dot", .precisions = PRN_PRECISION(BF16), .backend = "native", .types = PRN_TYPE_F32, .supported = tiles_supported,
      .profitable = tiles_profitable, .prepare = tiles_prepare, .run = tiles_run, .release = prn_free, .state_bytes = sizeof(prn_attend), .facts = tiles_facts},
     {.name = "attention_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = attention_op_native_supported,

@@ -11,6 +11,7 @@
 #include "ops/kernels/vector/vec.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/gemm/matmul.h"
+#include "ops/vendor/opencl/opencl_attention.h"
 
 #include <float.h>
 
@@ -153,13 +154,17 @@ static prony_value keyed(const prn_mha_node *n, const prn_mha_rows *r, const flo
                                    : tensor(n->batch, n->keys, n->heads, r->depth, data);
 }
 
+static float contrib_attention_scale(const prn_mha_node *n)
+{
+    return n->params->scale != 0.0f ? n->params->scale : 1.0f / sqrtf((float)n->q.depth);
+}
+
 /* Fills the prony Attention node that does the work, on operands that are laid out already. `c` owns every value that
  * its context points at, so it may not move. */
 static void make_core(const prony_context *context, const prn_mha_node *n, const float *q, const float *k,
                       const float *v, const float *mask, core *c)
 {
     const prony_shape mask_dims = mask_shape(n);
-    const float scale = n->params->scale != 0.0f ? n->params->scale : 1.0f / sqrtf((float)n->q.depth);
     *c = (core){.node = *context->node, .context = *context};
     c->q = tensor(n->batch, n->queries, n->heads, n->q.depth, q);
     c->k = keyed(n, &n->k, k);
@@ -167,7 +172,8 @@ static void make_core(const prony_context *context, const prn_mha_node *n, const
     c->y = tensor(n->batch, n->queries, n->heads, n->v.depth, context->outputs[0]->data);
     c->mask = (prony_value){.dtype = PRONY_FLOAT32, .shape = mask_dims, .data = (void *)(uintptr_t)mask};
     c->list.items = c->attributes;
-    c->attributes[c->list.count++] = (prn_attr){.name = "scale", .type = PRN_ATTR_FLOAT, .f = scale};
+    c->attributes[c->list.count++] =
+        (prn_attr){.name = "scale", .type = PRN_ATTR_FLOAT, .f = contrib_attention_scale(n)};
     add_perm(c, "q_perm");
     add_perm(c, "y_perm");
     if (!n->k.settled && !n->joined) add_perm(c, "k_perm");
@@ -404,6 +410,85 @@ static prony_status contrib_attention_prepare_reference(const prony_context *con
     return prepare_node(context, out, true);
 }
 
+/* ---- OpenCL: MultiHeadAttention without past and present. A mask of padding, or of `unidirectional`, is the host's. */
+
+#ifdef PRN_HAVE_OPENCL
+enum { MULTI_PADDING = 4, MULTI_ADDED };
+
+static bool has_own_mask(const prn_mha_node *n)
+{
+    return n->padding || n->params->unidirectional;
+}
+
+static prn_attend multi_attend_of(const prn_mha_node *n)
+{
+    const prn_mha_rows *const each[3] = {&n->q, &n->k, &n->v};
+    prn_attend at = {.batch = n->batch,
+                     .heads = n->heads,
+                     .key_heads = n->heads,
+                     .rows = n->queries,
+                     .keys = n->keys,
+                     .depth = n->k.depth,
+                     .width = n->v.depth,
+                     .y_stride = {n->queries * n->heads * n->v.depth, n->v.depth, n->heads * n->v.depth},
+                     .scale = contrib_attention_scale(n)};
+    prn_attend_view *const views[3] = {&at.q, &at.k, &at.v};
+    for (int i = 0; i < 3; i++) *views[i] = (prn_attend_view){NULL, {each[i]->batch, each[i]->head, each[i]->row, 1}};
+    return at;
+}
+
+static bool multi_opencl_supported(const prony_context *context)
+{
+    prn_mha_node n;
+    if (prn_mha_read_multi(context, &n) != PRONY_OK || n.joined || (n.added && has_own_mask(&n))) return false;
+    const prn_attend at = multi_attend_of(&n);
+    return n.queries > 0 && at.depth > 0 && at.width > 0 && prn_opencl_attend_supported(context, &at);
+}
+
+/* Part i of queries, keys and values: of one tensor, of two, or of three. */
+static void multi_place(const prony_context *context, const prn_mha_node *n, prn_opencl_projected *out)
+{
+    const bool keys = prn_input(context, 1), values = prn_input(context, 2);
+    for (size_t i = 0; i < 3; i++) {
+        out->input[i] = !keys ? 0 : i == 2 && !values ? 1 : i;
+        out->from[i] = !keys ? (int64_t)i * n->q.depth : i == 2 && !values ? n->k.depth : 0;
+    }
+}
+
+static prony_status multi_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_mha_node n;
+    PRN_TRY(prn_mha_read_multi(context, &n));
+    const prn_attend at = multi_attend_of(&n);
+    const prony_shape mask = mask_shape(&n), scores = {4, {n.batch, n.heads, n.queries, n.keys}};
+    const bool own = has_own_mask(&n);
+    prn_opencl_projected projected = {.bias = PRN_MHA_MULTI_BIAS,
+                                      .biased =
+                                          (uint32_t)n.q.biased | (uint32_t)n.k.biased << 1 | (uint32_t)n.v.biased << 2,
+                                      .mask = MULTI_ADDED,
+                                      .mask_count = own ? prony_shape_numel(&mask) : 0};
+    prn_opencl_attend problem = {.at = &at,
+                                 .mask = own || n.added ? PRN_OPENCL_MASK_ADDED : PRN_OPENCL_NO_MASK,
+                                 .mask_keys = n.keys,
+                                 .alone = NAN};
+    multi_place(context, &n, &projected);
+    if (problem.mask != PRN_OPENCL_NO_MASK)
+        prn_shape_broadcast_strides(own ? &mask : &n.added->shape, &scores, problem.mask_stride);
+    return prn_opencl_projected_prepare(context, &problem, &projected, out);
+}
+
+static prony_status multi_opencl_run(const prony_context *context)
+{
+    prn_mha_node n;
+    PRN_TRY(prn_mha_read_multi(context, &n));
+    mask_job job = {&n, mask_shape(&n), prn_opencl_projected_mask(context)};
+    if (job.mask)
+        prn_parallel_items(context->threads, prn_shape_count(&job.shape, 0, 3), 8 * prony_shape_numel(&job.shape),
+                           mask_rows, &job);
+    return prn_opencl_projected_run(context);
+}
+#endif
+
 /* ---- rows */
 
 static const prn_param params[] = {
@@ -420,6 +505,7 @@ static const prn_kernel attention_kernels[] = {
      .prepare = contrib_attention_prepare_reference, .run = contrib_attention_run, .release = contrib_attention_release},
     {0}};
 static const prn_kernel multi_kernels[] = {
+    PRN_OPENCL_ROW_RUN("contrib_multi_f32_opencl", PRN_TYPE_F32, multi_opencl_supported, multi_opencl_prepare, multi_opencl_run, .host_inputs = 1 << 4)
     {.name = "contrib_multi_f32_native", .backend = "native", .types = PRN_TYPE_F32,
      .prepare = contrib_attention_prepare_native, .run = contrib_attention_run, .release = contrib_attention_release},
     {.name = "contrib_multi_ref", .backend = "reference", .types = PRN_TYPE_F32,

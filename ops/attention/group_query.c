@@ -17,10 +17,12 @@
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/attention/attend.h"
+#include "ops/device.h"
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/copy/rotate.h"
 #include "ops/kernels/vector/vec.h"
+#include "ops/vendor/opencl/opencl.h"
 
 #include <math.h>
 #include <string.h>
@@ -461,6 +463,7 @@ static const char *group_query_lay_cache(gqa_job *job, const prn_gqa_rows *fresh
                        .work = work,
                        .turned = g->half > 0 && output == PRESENT_KEY};
     const bool in_place = cache.past && cache.present && cache.past->data == cache.present->data;
+    if (cache.present && g->context->device) prn_device_cache_changed(g->context->device->device, cache.present->data);
     const int64_t fresh_rows = g->batch * g->key_heads * g->rows;
     if (in_place && !work)
         prn_parallel_items(g->context->threads, fresh_rows, 8 * fresh_rows * g->depth, lay_new_rows, &cache);
@@ -559,16 +562,6 @@ static const prn_param params[] = {GQA_PARAMS, {0}},
                                           PRN_INT_REQUIRED(prn_gqa_params, cache_type), {0}};
 // clang-format on
 
-static const prn_kernel kernels[] = {{.name = "group_query_native",
-                                      .backend = "native",
-                                      .prepare = group_query_prepare_native,
-                                      .run = group_query_run_native},
-                                     {.name = "group_query_reference",
-                                      .backend = "reference",
-                                      .prepare = group_query_prepare_reference,
-                                      .run = group_query_run_reference},
-                                     {0}};
-
 static const prn_kernel stored_kernels[] = {{.name = "group_query_stored",
                                              .backend = "native",
                                              .prepare = group_query_prepare_native,
@@ -580,6 +573,14 @@ static const prn_kernel stored_kernels[] = {{.name = "group_query_stored",
                                             {0}};
 
 // clang-format off
+static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW_RUN("group_query_f32_opencl", PRN_TYPE_F32, prn_gqa_opencl_supported, prn_gqa_opencl_prepare, prn_gqa_opencl_run,
+                       .host_inputs = 1 << PRN_GQA_PAST_KEY | 1 << PRN_GQA_PAST_VALUE | 1 << PRN_GQA_LENGTHS | 1 << PRN_GQA_TOTAL | 1 << PRN_GQA_POSITIONS,
+                       .host_outputs = 1 << PRESENT_KEY | 1 << PRESENT_VALUE)
+    {.name = "group_query_native", .backend = "native", .prepare = group_query_prepare_native, .run = group_query_run_native},
+    {.name = "group_query_reference", .backend = "reference", .prepare = group_query_prepare_reference, .run = group_query_run_reference},
+    {0}};
+
 const prn_op prn_ops_group_query[] = {
     {.name = "GroupQueryAttention", .domain = "com.microsoft", .since_opset = 1, .inputs = {1, 16}, .outputs = {1, 4},
      .flags = PRN_OP_BY_VALUE, .cache_input = PRN_GQA_PAST_KEY, .non_weight_inputs = 0x3e0, .params = params, .params_bytes = sizeof(prn_gqa_params), .check = prn_gqa_check,

@@ -78,4 +78,10 @@ void prn_gqa_span(const prn_gqa *g, int64_t b, int64_t s, int64_t *first, int64_
 void prn_gqa_weigh_f32(const prn_gqa *g, int64_t b, int64_t h, int64_t s, float *scores);
 void prn_gqa_weigh_f64(const prn_gqa *g, int64_t b, int64_t h, int64_t s, double *scores);
 
+#ifdef PRN_HAVE_OPENCL
+bool prn_gqa_opencl_supported(const prony_context *context);
+prony_status prn_gqa_opencl_prepare(const prony_context *context, prn_prepared *out);
+prony_status prn_gqa_opencl_run(const prony_context *context);
+#endif
+
 #endif

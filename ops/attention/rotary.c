@@ -10,6 +10,7 @@
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/copy/rotate.h"
 #include "ops/kernels/vector/widen.h"
+#include "ops/vendor/opencl/opencl_attention.h"
 
 typedef struct rotary_params {
     int64_t interleaved, num_heads, rotary_embedding_dim, is_packed_batching;
@@ -209,20 +210,30 @@ static prony_status rotary_prepare(const prony_context *context, prn_prepared *o
     return prn_prepared_keep(context, &job, sizeof job, out);
 }
 
+/* Positions that a run reads. */
+static int64_t rotary_ids(const rotary *job)
+{
+    return !job->positions ? 0 : job->first_only ? 1 : job->batch * job->rows;
+}
+
+static prony_status rotary_check_ids(const prony_context *context, const rotary *job)
+{
+    const int64_t known = job->cosines->shape.dim[0], ids = rotary_ids(job);
+    for (int64_t i = 0; i < ids; i++) {
+        const int64_t id = ((const int64_t *)job->positions->data)[i];
+        if (id >= 0 && id < known && (!job->first_only || job->rows <= known - id)) continue;
+        return prony_fail(context, PRONY_OUT_OF_RANGE, "position %lld at %lld is outside of %lld cached ones",
+                          (long long)id, (long long)i, (long long)known);
+    }
+    return PRONY_OK;
+}
+
 static prony_status rotary_run_rows(const prony_context *context,
                                     void (*fn)(void *argument, int64_t begin, int64_t end))
 {
     rotary job = *(const rotary *)context->state;
     rotary_take_operands(context, &job);
-    const int64_t known = job.cosines->shape.dim[0], ids = !job.positions   ? 0
-                                                           : job.first_only ? 1
-                                                                            : job.batch * job.rows;
-    for (int64_t i = 0; i < ids; i++) {
-        const int64_t id = ((const int64_t *)job.positions->data)[i];
-        if (id >= 0 && id < known && (!job.first_only || job.rows <= known - id)) continue;
-        return prony_fail(context, PRONY_OUT_OF_RANGE, "position %lld at %lld is outside of %lld cached ones",
-                          (long long)id, (long long)i, (long long)known);
-    }
+    PRN_TRY(rotary_check_ids(context, &job));
     prn_parallel_items(context->threads, job.batch * job.rows * job.heads, 16 * prony_shape_numel(&job.x->shape), fn,
                        &job);
     return PRONY_OK;
@@ -249,6 +260,40 @@ static prony_status rotary_run(const prony_context *context)
     return rotary_run_rows(context, rotary_rotate_rows);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static bool rotary_opencl_supported(const prony_context *context)
+{
+    rotary job;
+    const rotary_kind *kind = prn_variant(context);
+    return rotary_read_node(context, &job) == PRONY_OK && job.turned > 0 &&
+           prn_opencl_rotate_supported(context, kind->cosines, kind->sines);
+}
+
+static prony_status rotary_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    rotary job;
+    PRN_TRY(rotary_read_node(context, &job));
+    const prn_opencl_rotation rotation = {
+        .angles = {job.turned / 2, job.interleaved, job.kind->cosines, job.kind->sines},
+        .rows = job.rows,
+        .heads = job.heads,
+        .size = job.size,
+        .packed = job.packed,
+        .ids = rotary_ids(&job),
+        .first_only = job.first_only};
+    return prn_opencl_rotate_prepare(context, &rotation, out);
+}
+
+/* Positions are the host's, which checks them. */
+static prony_status rotary_opencl_run(const prony_context *context)
+{
+    rotary job;
+    PRN_TRY(rotary_read_node(context, &job));
+    PRN_TRY(rotary_check_ids(context, &job));
+    return prn_opencl_rotate_run(context, job.positions ? job.positions->data : NULL);
+}
+#endif
+
 static const prn_param params[] = {PRN_INT(rotary_params, interleaved, 0),
                                    PRN_INT(rotary_params, num_heads, 0),
                                    PRN_INT(rotary_params, rotary_embedding_dim, 0),
@@ -260,13 +305,16 @@ static const prn_param contrib_params[] = {
     PRN_FLOAT(rotary_params, scale, 1.0f),           {0}};
 
 // clang-format off
-static const prn_kernel kernels[] = {
-    {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = rotary_prepare, .run = rotary_run_native,
-     .release = prn_free, .inplace = 1},
-    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = rotary_half_supported, .prepare = rotary_prepare,
-     .run = rotary_run_half, .release = prn_free, .inplace = 1},
-    {.name = "rotary_reference", .backend = "reference", .prepare = rotary_prepare, .run = rotary_run, .release = prn_free, .inplace = 1},
-    {0}};
+#define ROTARY_KERNELS(POSITIONS)                                                                                      \
+    PRN_OPENCL_ROW_RUN("rotary_f32_opencl", PRN_TYPE_F32, rotary_opencl_supported, rotary_opencl_prepare, rotary_opencl_run, .host_inputs = 1 << POSITIONS) \
+    {.name = "rotary_f32_native", .backend = "native", .types = PRN_TYPE_F32, .prepare = rotary_prepare, .run = rotary_run_native, \
+     .release = prn_free, .inplace = 1}, \
+    {.name = "rotary_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = rotary_half_supported, .prepare = rotary_prepare, \
+     .run = rotary_run_half, .release = prn_free, .inplace = 1}, \
+    {.name = "rotary_reference", .backend = "reference", .prepare = rotary_prepare, .run = rotary_run, .release = prn_free, .inplace = 1}, \
+    {0}
+static const prn_kernel kernels[] = {ROTARY_KERNELS(3)};
+static const prn_kernel contrib_kernels[] = {ROTARY_KERNELS(1)};
 
 const prn_op prn_ops_rotary[] = {
     {.name = "RotaryEmbedding", .since_opset = 23, .inputs = {3, 4}, .non_weight_inputs = 0xe,
@@ -275,6 +323,6 @@ const prn_op prn_ops_rotary[] = {
     {.name = "RotaryEmbedding", .domain = "com.microsoft", .since_opset = 1, .inputs = {4, 4}, .non_weight_inputs = 0xe,
      .params = contrib_params, .params_bytes = sizeof(rotary_params), .check = check_contrib,
      .variant = &(const rotary_kind){2, 3, 1, true},
-     .infer = rotary_infer, .cost = rotary_cost, .cost_text = "3 per element turned", .kernels = kernels},
+     .infer = rotary_infer, .cost = rotary_cost, .cost_text = "3 per element turned", .kernels = contrib_kernels},
     {0}};
 // clang-format on

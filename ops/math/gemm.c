@@ -184,6 +184,37 @@ static prony_status gemm_opencl_prepare(const prony_context *context, prn_prepar
     PRN_TRY(gemm_describe_product(context, &product));
     return prn_opencl_gemm_prepare(context, &product, out);
 }
+
+static bool gemm_opencl_half_supported(const prony_context *context)
+{
+    prn_matmul_desc product;
+    return prn_opencl_gemm_half_supported(context) && gemm_describe_product(context, &product) == PRONY_OK &&
+           prn_matmul_lowbit_supported(context, &product);
+}
+
+static prony_status gemm_opencl_half_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_matmul_desc product;
+    PRN_TRY(gemm_describe_product(context, &product));
+    return prn_opencl_gemm_half_prepare(context, &product, out);
+}
+
+#define GEMM_OPENCL_HALF_ROW(title)                                                                                    \
+    {.name = title,                                                                                                    \
+     .precisions = PRN_PRECISION(FP16),                                                                                \
+     .backend = "opencl",                                                                                              \
+     .types = PRN_TYPE_F32,                                                                                            \
+     .supported = gemm_opencl_half_supported,                                                                          \
+     .profitable = stored_profitable,                                                                                  \
+     .prepare = gemm_opencl_half_prepare,                                                                              \
+     .run = prn_opencl_run,                                                                                            \
+     .facts = prn_opencl_gemm_half_facts,                                                                              \
+     .release = prn_opencl_release,                                                                                    \
+     .place = &prn_opencl_space,                                                                                       \
+     .host_inputs = 2,                                                                                                 \
+     .post_ops = true},
+#else
+#define GEMM_OPENCL_HALF_ROW(title)
 #endif
 
 /* Weights in fewer bits, on any processor. */
@@ -242,6 +273,7 @@ PRN_WIDENED(gemm_half, &native)
 
 // clang-format off
 static const prn_kernel gemm_kernels[] = {
+    GEMM_OPENCL_HALF_ROW("gemm_fp16_opencl")
     PRN_OPENCL_ROW("gemm_f32_opencl", PRN_TYPE_F32, prn_opencl_gemm_supported, gemm_opencl_prepare, .post_ops = true)
     STORED("gemm_fast_amx", FAST, halves_supported),
     STORED("gemm_bf16_dot", BF16, halves_supported),
@@ -261,6 +293,7 @@ static const prn_kernel gemm_kernels[] = {
     {0}};
 
 static const prn_kernel matmul_kernels[] = {
+    GEMM_OPENCL_HALF_ROW("matmul_fp16_opencl")
     PRN_OPENCL_ROW("matmul_f32_opencl", PRN_TYPE_F32, prn_opencl_gemm_supported, gemm_opencl_prepare, .post_ops = true)
     STORED("matmul_fast_amx", FAST, halves_supported),
     STORED("matmul_bf16_dot", BF16, halves_supported),

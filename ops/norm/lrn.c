@@ -5,6 +5,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 typedef struct lrn_params {
     float alpha, beta, bias;
@@ -127,12 +128,29 @@ static prony_status lrn_cost(const prony_context *context, prony_cost *cost)
     return prn_cost_map(context, cost, 2 * (uint64_t)size + 3, 2, 0);
 }
 
+#ifdef PRN_HAVE_OPENCL
+static prony_status lrn_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const lrn_params *params = context->params;
+    const prony_shape *shape = &context->inputs[0]->shape;
+    const prn_opencl_lrn lrn = {.channels = shape->dim[1],
+                                .pixels = prn_shape_count(shape, 2, shape->rank),
+                                .before = (params->size - 1) / 2,
+                                .after = params->size - 1 - (params->size - 1) / 2,
+                                .bias = params->bias,
+                                .factor = params->alpha / (float)params->size,
+                                .beta = params->beta};
+    return prn_opencl_lrn_prepare(context, out, &lrn);
+}
+#endif
+
+// clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("lrn_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, lrn_opencl_prepare)
     {.name = "lrn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .run = lrn_run_native},
     {.name = "lrn_reference", .backend = "reference", .run = lrn_run_reference},
     {0}};
 
-// clang-format off
 const prn_op prn_ops_lrn[] = {
     {.name = "LRN", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(lrn_params), .check = lrn_check,

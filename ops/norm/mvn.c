@@ -7,6 +7,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/elementwise.h"
 #include "ops/kernels/vector/number.h"
+#include "ops/vendor/opencl/opencl_rows.h"
 
 typedef struct mvn_params {
     prn_ints axes;
@@ -152,16 +153,22 @@ static prony_status mvn_cost(const prony_context *context, prony_cost *cost)
     return prn_cost_elementwise(context, cost, n ? (uint64_t)job.groups : 0, 2, 3);
 }
 
-static const prn_kernel kernels[] = {{.name = "mvn_f32_native",
-                                      .backend = "native",
-                                      .types = PRN_TYPE_F32,
-                                      .supported = ends_reduced,
-                                      .run = run_in_rows,
-                                      .inplace = 1},
-                                     {.name = "mvn_reference", .backend = "reference", .run = mvn_run, .inplace = 1},
-                                     {0}};
+#ifdef PRN_HAVE_OPENCL
+static prony_status mvn_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    mvn_job job;
+    mvn_job_of(context, &job);
+    return prn_opencl_mvn_prepare(context, out, &job.chain, job.divided);
+}
+#endif
 
 // clang-format off
+static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("mvn_f32_opencl", PRN_TYPE_F32, prn_opencl_rows_supported, mvn_opencl_prepare)
+    {.name = "mvn_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = ends_reduced, .run = run_in_rows, .inplace = 1},
+    {.name = "mvn_reference", .backend = "reference", .run = mvn_run, .inplace = 1},
+    {0}};
+
 const prn_op prn_ops_mvn[] = {
     {.name = "MeanVarianceNormalization", .since_opset = 1, .inputs = {1, 1},
      .params = attributes, .params_bytes = sizeof(mvn_params),

@@ -326,16 +326,18 @@ static prony_status run_codes(const prony_context *context)
 static bool pool_opencl_supported(const prony_context *context)
 {
     prn_window window;
-    return !prn_output(context, 1) && pool_read_window(context, &window) == PRONY_OK &&
-           prn_opencl_pool_supported(context, &window);
+    return pool_read_window(context, &window) == PRONY_OK && prn_opencl_pool_supported(context, &window);
 }
 
 static prony_status pool_opencl_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_window window;
     PRN_TRY(pool_read_window(context, &window));
-    return prn_opencl_pool_prepare(context, &window, prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
-                                   ((const pool_params *)context->params)->count_include_pad != 0, out);
+    const pool_params *params = context->params;
+    const prn_opencl_pool pool = {.average = prn_pool_kind_of(context) == PRN_POOL_AVERAGE,
+                                  .padding = params->count_include_pad != 0,
+                                  .column_major = params->storage_order == 1};
+    return prn_opencl_pool_prepare(context, &window, &pool, out);
 }
 #endif
 

@@ -16,14 +16,12 @@
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"
 #include "ops/kernels/vector/vec.h"
+#include "ops/vendor/opencl/opencl.h"
 
 #include <string.h>
 
-/* Which input is what; NONE: the operator has no such input. */
-enum { NONE = 15 };
-typedef struct roles {
-    size_t a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias, c;
-} roles;
+enum { NONE = PRN_INT_MATMUL_NONE };
+typedef prn_int_matmul_inputs roles;
 
 static const roles integer_roles = {0, NONE, 2, 1, NONE, 3, NONE, NONE, NONE, NONE};
 static const roles qlinear_roles = {0, 1, 2, 3, 4, 5, 6, 7, NONE, NONE};
@@ -31,6 +29,11 @@ static const roles to_float_roles = {0, 2, 4, 1, 3, 5, NONE, NONE, 6, NONE};
 static const roles dynamic_roles = {0, NONE, NONE, 1, 2, 3, NONE, NONE, 4, NONE};
 static const roles gemm_roles = {0, 1, 2, 3, 4, 5, 7, 8, NONE, 6};
 static const roles bounded_roles = {0, 1, 2, 3, 4, 5, 7, 8, NONE, 6};
+
+prn_int_matmul_inputs prn_int_matmul_inputs_of(const prony_context *context)
+{
+    return *(const roles *)prn_variant(context);
+}
 
 static bool is_gemm(const roles *at)
 {
@@ -419,18 +422,21 @@ static prony_status int_matmul_run_reference(const prony_context *context)
 
 // clang-format off
 static const prn_kernel matmul_integer_kernels[] = {
+    PRN_OPENCL_ROW("matmul_integer_opencl", PRN_TYPES_8_BIT, prn_int_matmul_opencl_supported, prn_int_matmul_opencl_prepare, .host_inputs = 0)
     BYTES("matmul_integer"),
     {.name = "matmul_integer_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run,
      .facts = int_matmul_facts},
     {.name = "matmul_integer_reference", .backend = "reference", .prepare = int_matmul_prepare_reference, .run = int_matmul_run_reference},
     {0}};
 static const prn_kernel qlinear_matmul_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_matmul_opencl", PRN_TYPES_8_BIT, prn_int_matmul_opencl_supported, prn_int_matmul_opencl_prepare, .host_inputs = 0xd2)
     BYTES("qlinear_matmul"),
     {.name = "qlinear_matmul_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run,
      .facts = int_matmul_facts},
     {.name = "qlinear_matmul_reference", .backend = "reference", .prepare = int_matmul_prepare_reference, .run = int_matmul_run_reference},
     {0}};
 static const prn_kernel matmul_integer_to_float_kernels[] = {
+    PRN_OPENCL_ROW("matmul_integer_to_float_opencl", PRN_TYPES_8_BIT, prn_int_matmul_opencl_supported, prn_int_matmul_opencl_prepare, .host_inputs = 0xc)
     BYTES("matmul_integer_to_float"),
     {.name = "matmul_integer_to_float_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run,
      .facts = int_matmul_facts},
@@ -444,21 +450,13 @@ static const prn_kernel dynamic_quantize_matmul_kernels[] = {
     {.name = "dynamic_quantize_matmul_reference", .backend = "reference", .prepare = int_matmul_prepare_reference,
      .run = int_matmul_run_reference},
     {0}};
-// clang-format on
-static const prn_kernel qgemm_kernels[] = {BYTES("qgemm"),
-                                           {.name = "qgemm_native",
-                                            .backend = "native",
-                                            .supported = supported,
-                                            .prepare = int_matmul_prepare,
-                                            .run = int_matmul_run,
-                                            .facts = int_matmul_facts},
-                                           {.name = "qgemm_reference",
-                                            .backend = "reference",
-                                            .prepare = int_matmul_prepare_reference,
-                                            .run = int_matmul_run_reference},
-                                           {0}};
+static const prn_kernel qgemm_kernels[] = {
+    PRN_OPENCL_ROW("qgemm_opencl", PRN_TYPES_8_BIT, prn_int_matmul_opencl_supported, prn_int_matmul_opencl_prepare, .host_inputs = 0x192)
+    BYTES("qgemm"),
+    {.name = "qgemm_native", .backend = "native", .supported = supported, .prepare = int_matmul_prepare, .run = int_matmul_run, .facts = int_matmul_facts},
+    {.name = "qgemm_reference", .backend = "reference", .prepare = int_matmul_prepare_reference, .run = int_matmul_run_reference},
+    {0}};
 
-// clang-format off
 const prn_op prn_ops_int_matmul[] = {
     {.name = "MatMulInteger", .since_opset = 10, .inputs = {2, 4}, .flags = PRN_OP_INT_WEIGHTS | PRN_OP_BY_VALUE,
      .non_weight_inputs = 0xc,

@@ -37,6 +37,19 @@ void prn_int_matmul_store_scaled(const prn_int_matmul *m, int64_t item, int64_t 
 /* The factors of the sums of n columns of a row. */
 void prn_int_matmul_scale(const prn_int_matmul *m, int64_t item, int64_t row, int64_t column, int64_t n, float *scale);
 
+/* Which input is what; PRN_INT_MATMUL_NONE: the operator has no such input. */
+enum { PRN_INT_MATMUL_NONE = 15 };
+typedef struct prn_int_matmul_inputs {
+    size_t a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero, bias, c;
+} prn_int_matmul_inputs;
+prn_int_matmul_inputs prn_int_matmul_inputs_of(const prony_context *context);
+
+#ifdef PRN_HAVE_OPENCL
+/* int_matmul_device.c: scales and the result's zero point are the host's, all other inputs the device's. */
+bool prn_int_matmul_opencl_supported(const prony_context *context);
+prony_status prn_int_matmul_opencl_prepare(const prony_context *context, prn_prepared *out);
+#endif
+
 /* The kernel that multiplies bytes, qint8_matmul.c. */
 bool prn_qint8_matmul_supported(const prony_context *context);
 prony_status prn_qint8_matmul_prepare(const prony_context *context, prn_prepared *out);

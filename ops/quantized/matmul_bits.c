@@ -15,6 +15,7 @@
 #include "ops/op.h"
 #include "ops/kernels/vector/number.h"
 #include "ops/kernels/vector/widen.h"
+#include "ops/vendor/opencl/opencl_lowbit.h"
 
 enum { LEAST_BLOCK = 16, MOST_BLOCK = 1 << 20 };
 
@@ -345,8 +346,40 @@ static prony_status reference_run(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static prn_opencl_nbit bits_opencl_problem(const bits_problem *b)
+{
+    return (prn_opencl_nbit){.rows = b->rows,
+                             .columns = b->n,
+                             .depth = b->k,
+                             .bits = b->bits,
+                             .block = b->block,
+                             .blocks = b->blocks,
+                             .zero_row = b->zero_row};
+}
+
+static bool bits_opencl_supported(const prony_context *context)
+{
+    bits_problem b;
+    if (matmul_bits_describe(context, &b) != PRONY_OK || b.order) return false;
+    const prn_opencl_nbit problem = bits_opencl_problem(&b);
+    return prn_opencl_nbit_supported(context, &problem);
+}
+
+static prony_status bits_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    bits_problem b;
+    PRN_TRY(matmul_bits_describe(context, &b));
+    const prn_opencl_nbit problem = bits_opencl_problem(&b);
+    return prn_opencl_nbit_prepare(context, &problem, out);
+}
+#endif
+
 // clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("matmulnbits_f32_opencl", PRN_TYPE_F32, bits_opencl_supported, bits_opencl_prepare)
     {.name = "matmulnbits_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = matmul_bits_native_supported, .prepare = matmul_bits_native_prepare,
      .run = matmul_bits_native_run, .facts = native_facts, .release = prn_free, .packs = 2},
     {.name = "matmulnbits_half_native", .backend = "native", .types = PRN_TYPES_HALF, .supported = matmul_bits_half_supported, .prepare = matmul_bits_half_prepare,

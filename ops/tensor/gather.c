@@ -101,7 +101,7 @@ typedef struct gather_kind {
     int64_t (*indexed)(const prony_context *context, int64_t *dim);
     /* Coordinates in the data of what stands at coordinates `at` of the output, by the specification's words. */
     void (*source)(const prony_context *context, const int64_t *at, int64_t *from);
-    /* The table of a node, and `n` of its places from `first` on; the indices are in range. */
+    /* The table of a node, and `n` of its places from `first` on; the indices are in range, and need not be there for n 0. */
     gather_table (*table)(const prony_context *context, int64_t first, int64_t n, int64_t *places);
 } gather_kind;
 
@@ -131,29 +131,50 @@ static prony_status gather_run_native(const prony_context *context)
 }
 
 #ifdef PRN_HAVE_OPENCL
-/* Of constant indices. Those of rank 2 and more may not be there yet. */
+/* true: the indices come with the run. The host reads and checks them, and copies the places to the device. */
+static bool gather_opencl_varies(const prony_context *context)
+{
+    return !(context->constant_inputs >> 1 & 1);
+}
+
+/* A table of constants is worth its bytes on the device if about all of it is read; a few rows are copied instead. */
+static bool gather_opencl_profitable(const prony_context *context)
+{
+    return !gather_opencl_varies(context) || !(context->constant_inputs & 1) ||
+           prony_shape_numel(&context->outputs[0]->shape) >= prony_shape_numel(&context->inputs[0]->shape);
+}
+
+/* Constant indices of rank 2 and more may not be there yet. */
 static bool gather_opencl_supported(const prony_context *context)
 {
     const gather_kind *kind = prn_variant(context);
     const prony_value *indices = context->inputs[1];
     int64_t dim[PRONY_MAX_RANK];
-    if (!prn_opencl_move_supported(context) || prony_shape_numel(&indices->shape) <= 0) return false;
+    if (prony_shape_numel(&indices->shape) <= 0 || prony_shape_numel(&indices->shape) > INT32_MAX) return false;
     const int64_t period = kind->indexed(context, dim);
+    if (gather_opencl_varies(context)) return period > 0 && prn_opencl_indexed_supported(context);
+    if (!prn_opencl_move_supported(context)) return false;
     return period > 0 && (indices->shape.rank > 1 || prn_index_is_known(context, dim, period));
+}
+
+static void gather_fill_table(const prony_context *context, int32_t *all)
+{
+    const gather_kind *kind = prn_variant(context);
+    const int64_t count = kind->table(context, 0, 0, NULL).count;
+    int64_t places[PRN_INDEX_BLOCK];
+    for (int64_t first = 0, n; first < count; first += n) {
+        n = count - first < PRN_INDEX_BLOCK ? count - first : PRN_INDEX_BLOCK;
+        kind->table(context, first, n, places);
+        for (int64_t i = 0; i < n; i++) all[first + i] = (int32_t)places[i];
+    }
 }
 
 static prony_status gather_opencl_prepare_table(const prony_context *context, prn_prepared *out)
 {
-    const gather_kind *kind = prn_variant(context);
-    const gather_table table = kind->table(context, 0, 0, NULL);
-    int64_t places[PRN_INDEX_BLOCK];
+    const gather_table table = ((const gather_kind *)prn_variant(context))->table(context, 0, 0, NULL);
     int32_t *all = prn_calloc((size_t)table.count, sizeof *all);
     if (!all) return prn_no_memory(context->error);
-    for (int64_t first = 0, n; first < table.count; first += n) {
-        n = table.count - first < PRN_INDEX_BLOCK ? table.count - first : PRN_INDEX_BLOCK;
-        kind->table(context, first, n, places);
-        for (int64_t i = 0; i < n; i++) all[first + i] = (int32_t)places[i];
-    }
+    gather_fill_table(context, all);
     const prn_opencl_blocks blocks = {all, table.count, table.block, table.unit, table.part};
     const prony_status status = prn_opencl_blocks_prepare(context, out, &blocks);
     prn_free(all);
@@ -167,6 +188,11 @@ static prony_status gather_opencl_prepare(const prony_context *context, prn_prep
     int64_t dim[PRONY_MAX_RANK], offset;
     const int64_t period = kind->indexed(context, dim);
     prn_opencl_move move = {0};
+    if (gather_opencl_varies(context)) {
+        const gather_table table = kind->table(context, 0, 0, NULL);
+        const prn_opencl_blocks blocks = {NULL, table.count, table.block, table.unit, table.part};
+        return prn_opencl_blocks_prepare(context, out, &blocks);
+    }
     if (!prn_index_is_known(context, dim, period)) return PRONY_OK;
     if (!kind->grid(context, &move.copy, &offset) || move.copy.rank > PRONY_MAX_RANK)
         return gather_opencl_prepare_table(context, out);
@@ -178,9 +204,12 @@ static prony_status gather_opencl_run(const prony_context *context)
 {
     const gather_kind *kind = prn_variant(context);
     int64_t dim[PRONY_MAX_RANK];
-    if (context->state) return prn_opencl_run(context);
+    if (context->state && !gather_opencl_varies(context)) return prn_opencl_run(context);
     const int64_t period = kind->indexed(context, dim);
-    return prn_index_check_range(context, dim, period);
+    PRN_TRY(prn_index_check_range(context, dim, period));
+    if (!context->state) return PRONY_OK;
+    gather_fill_table(context, prn_opencl_blocks_table(context));
+    return prn_opencl_blocks_run(context);
 }
 
 #define GATHER_OPENCL_ROW(stem)                                                                                        \
@@ -189,6 +218,7 @@ static prony_status gather_opencl_run(const prony_context *context)
      .types = PRN_OPENCL_COPIED,                                                                                       \
      .precisions = ~PRN_PRECISION(FP32_STRICT),                                                                        \
      .supported = gather_opencl_supported,                                                                             \
+     .profitable = gather_opencl_profitable,                                                                           \
      .prepare = gather_opencl_prepare,                                                                                 \
      .run = gather_opencl_run,                                                                                         \
      .release = prn_opencl_release,                                                                                    \
@@ -346,7 +376,7 @@ static gather_table gather_table_of(const prony_context *context, int64_t first,
     const int64_t block = prn_shape_count(data, at + 1, data->rank);
     const gather_rows rows = {
         .indices = context->inputs[1], .extent = data->dim[at], .count = prony_shape_numel(&context->inputs[1]->shape)};
-    gather_places(&rows, first, n, places);
+    if (n > 0) gather_places(&rows, first, n, places);
     return (gather_table){.count = rows.count, .block = block, .unit = block, .part = rows.extent * block};
 }
 
@@ -440,7 +470,7 @@ static gather_table gather_nd_table_of(const prony_context *context, int64_t fir
     const prn_index_tuples tuples =
         prn_index_tuples_make(context, (int)((const nd_params *)context->params)->batch_dims);
     const int64_t width = (int64_t)prn_copy_width(context->inputs[0]->dtype);
-    prn_index_tuple_places(&tuples, first, n, places);
+    if (n > 0) prn_index_tuple_places(&tuples, first, n, places);
     for (int64_t i = 0; i < n; i++) places[i] /= width;
     return (gather_table){.count = tuples.count, .block = tuples.block / width, .unit = 1};
 }
@@ -512,7 +542,7 @@ static void gather_elements_source(const prony_context *context, const int64_t *
 static gather_table gather_elements_table_of(const prony_context *context, int64_t first, int64_t n, int64_t *places)
 {
     const prn_index_elements elements = prn_index_elements_make(context, ((const axis_params *)context->params)->axis);
-    prn_index_element_places(&elements, first, n, places);
+    if (n > 0) prn_index_element_places(&elements, first, n, places);
     return (gather_table){.count = elements.count, .block = 1, .unit = 1};
 }
 

@@ -364,9 +364,15 @@ model_builder *decoder_model(const decoder_style *given)
 
 void generation_load(generation *g, model_builder *m, int threads)
 {
+    generation_load_on(g, NULL, m, threads);
+}
+
+void generation_load_on(generation *g, const char *device, model_builder *m, int threads)
+{
     size_t size;
     prony_session_options options = PRONY_SESSION_OPTIONS_INIT;
     options.intra_op_threads = threads;
+    options.device = device;
     g->builder = m;
     const void *bytes = mb_finish(m, &size);
     if (prony_model_load_memory(&g->model, "decoder.onnx", bytes, size, NULL, &g->error) != PRONY_OK ||
@@ -376,8 +382,14 @@ void generation_load(generation *g, model_builder *m, int threads)
 
 void generation_begin(generation *g, const decoder_style *style, const prony_generator_options *options)
 {
+    generation_begin_on(g, NULL, style, options);
+}
+
+void generation_begin_on(generation *g, const char *device, const decoder_style *style,
+                         const prony_generator_options *options)
+{
     *g = (generation){0};
-    generation_load(g, decoder_model(style), 1);
+    generation_load_on(g, device, decoder_model(style), 1);
     if (prony_generator_create(&g->generator, g->session, options, &g->error) != PRONY_OK)
         fail_msg("%s", g->error.message);
 }

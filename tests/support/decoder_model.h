@@ -52,7 +52,10 @@ typedef struct generation {
 } generation;
 
 void generation_load(generation *g, model_builder *m, int threads);
+void generation_load_on(generation *g, const char *device, model_builder *m, int threads); /* NULL: the host */
 void generation_begin(generation *g, const decoder_style *style, const prony_generator_options *options);
+void generation_begin_on(generation *g, const char *device, const decoder_style *style,
+                         const prony_generator_options *options);
 void generation_end(generation *g);
 void generation_prompt(generation *g, const int64_t *ids, const size_t *lengths);
 /* `count` times the next ids of `batch` sequences. */

@@ -14,18 +14,22 @@ void prn_opencl_release(void *state);
 
 /* `types` is a mask of PRN_TYPE; further members of prn_kernel may follow. Not for fp32-strict: another order of sums. */
 #define PRN_OPENCL_ROW(NAME, TYPES, SUPPORTED, PREPARE, ...)                                                           \
+    PRN_OPENCL_ROW_RUN(NAME, TYPES, SUPPORTED, PREPARE, prn_opencl_run, __VA_ARGS__)
+/* The same with a function of its own that runs the launches. */
+#define PRN_OPENCL_ROW_RUN(NAME, TYPES, SUPPORTED, PREPARE, RUN, ...)                                                  \
     {.name = NAME,                                                                                                     \
      .backend = "opencl",                                                                                              \
      .types = TYPES,                                                                                                   \
      .precisions = ~PRN_PRECISION(FP32_STRICT),                                                                        \
      .supported = SUPPORTED,                                                                                           \
      .prepare = PREPARE,                                                                                               \
-     .run = prn_opencl_run,                                                                                            \
+     .run = RUN,                                                                                                       \
      .release = prn_opencl_release,                                                                                    \
      .place = &prn_opencl_space,                                                                                       \
      __VA_ARGS__},
 #else
 #define PRN_OPENCL_ROW(...)
+#define PRN_OPENCL_ROW_RUN(...)
 #endif
 
 #endif

@@ -227,6 +227,7 @@ void prn_device_release(prn_device *d)
     if (!d) return;
     pthread_mutex_lock(&open_lock);
     if (--d->sessions == 0) {
+        if (d->release_caches) d->release_caches(d);
         prn_opencl_drop_programs(d);
         prn_opencl.clFinish(d->queue);
         prn_opencl.clReleaseCommandQueue(d->queue);

@@ -11,6 +11,7 @@
 #include "ops/vendor/opencl/opencl_sources.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef struct opencl_block {
     void *address;
@@ -48,7 +49,10 @@ struct prn_device {
     opencl_block *blocks; /* by address */
     size_t block_count, block_capacity;
     prn_device_use use;
-    int64_t clock_ahead_ns; /* the host's clock less the device's: the least seen */
+    _Atomic bool unsettled;                     /* copies to host bytes were queued, and nothing has waited since */
+    struct opencl_cache *caches;                /* opencl_cache.c */
+    void (*release_caches)(prn_device *device); /* NULL: there were none yet */
+    int64_t clock_ahead_ns;                     /* the host's clock less the device's: the least seen */
     bool clock_known;
 };
 

@@ -7,6 +7,11 @@
 #include "ops/vendor/opencl/opencl.h"
 
 bool prn_opencl_gemm_supported(const prony_context *context);
+/* B, constant input 1, is on the host; the device has it as halves (or as it is, if a weight is beyond their range). */
+bool prn_opencl_gemm_half_supported(const prony_context *context);
+prony_status prn_opencl_gemm_half_prepare(const prony_context *context, const prn_matmul_desc *product,
+                                          prn_prepared *out);
+void prn_opencl_gemm_half_facts(const prony_context *context, prony_cost *facts);
 prony_status prn_opencl_gemm_prepare(const prony_context *context, const prn_matmul_desc *product, prn_prepared *out);
 
 /* true: sums of the window's extents fit an int. */

@@ -2,9 +2,34 @@
 #include "ops/vendor/opencl/opencl_index.h"
 
 #ifdef PRN_HAVE_OPENCL
+#include "ops/vendor/opencl/opencl_cache.h"
 #include "ops/vendor/opencl/opencl_launch.h"
 
 enum { RANKS = 18, GROUP = 64 };
+
+/* What a step whose table comes with the run keeps. */
+typedef struct blocks_state {
+    void *table; /* its address on the device */
+    size_t count;
+    int32_t values[];
+} blocks_state;
+
+bool prn_opencl_indexed_supported(const prony_context *context)
+{
+    return prn_opencl_is_copied(context->inputs[0]) && prn_opencl_takes_inputs(context, 1);
+}
+
+int32_t *prn_opencl_blocks_table(const prony_context *context)
+{
+    return ((blocks_state *)prn_opencl_kept(context->state))->values;
+}
+
+prony_status prn_opencl_blocks_run(const prony_context *context)
+{
+    const blocks_state *kept = prn_opencl_kept(context->state);
+    PRN_TRY(prn_opencl_queue_write(context, kept->table, kept->values, kept->count * sizeof *kept->values));
+    return prn_opencl_run(context);
+}
 
 prony_status prn_opencl_blocks_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_blocks *blocks)
 {
@@ -15,7 +40,10 @@ prony_status prn_opencl_blocks_prepare(const prony_context *context, prn_prepare
                       prn_copy_width(context->inputs[0]->dtype) == 1 ? "uchar" : "uint");
     prn_opencl_launch(&b, &prn_opencl_index, &defines, "gather");
     prn_opencl_input(&b, 0, 0);
-    prn_opencl_table(&b, blocks->table, (size_t)blocks->count * sizeof *blocks->table);
+    const size_t bytes = (size_t)blocks->count * sizeof *blocks->table;
+    blocks_state *kept = blocks->table ? NULL : prn_opencl_keep(&b, sizeof *kept + bytes);
+    void *table = prn_opencl_table(&b, kept ? kept->values : blocks->table, bytes);
+    if (kept) *kept = (blocks_state){.table = table, .count = (size_t)blocks->count};
     prn_opencl_output(&b, 0, 0);
     prn_opencl_int(&b, total);
     prn_opencl_int(&b, blocks->count);

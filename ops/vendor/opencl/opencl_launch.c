@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
+typedef enum operand_kind { OPERAND_INPUT, OPERAND_OUTPUT, OPERAND_BESIDE } operand_kind;
+
 typedef struct operand {
     cl_uint argument;
-    bool output;
+    operand_kind kind;
     uint16_t index;
     uint64_t shift;
     const void *bound; /* the address that the argument has; NULL: none yet */
@@ -36,6 +38,7 @@ typedef struct opencl_table {
 struct opencl_state {
     prn_device *device;
     opencl_table *tables;
+    void *kept;
     size_t count, capacity;
     launch launches[];
 };
@@ -133,7 +136,7 @@ void prn_opencl_argument(opencl_builder *b, const void *value, size_t size)
     b->status = prn_opencl_status(code, b->state->device->info.id, "setting an argument", b->context->error);
 }
 
-static void add_operand(opencl_builder *b, bool output, size_t index, uint64_t shift)
+static void add_operand(opencl_builder *b, operand_kind kind, size_t index, uint64_t shift)
 {
     if (b->status != PRONY_OK) return;
     launch *l = last(b);
@@ -141,18 +144,23 @@ static void add_operand(opencl_builder *b, bool output, size_t index, uint64_t s
         b->status = prony_fail(b->context, PRONY_INTERNAL, "a kernel has too many operands");
         return;
     }
-    l->operands[l->operand_count++] = (operand){l->arguments, output, (uint16_t)index, shift, NULL};
+    l->operands[l->operand_count++] = (operand){l->arguments, kind, (uint16_t)index, shift, NULL};
     l->arguments += 2;
 }
 
 void prn_opencl_input(opencl_builder *b, size_t input, uint64_t shift)
 {
-    add_operand(b, false, input, shift);
+    add_operand(b, OPERAND_INPUT, input, shift);
 }
 
 void prn_opencl_output(opencl_builder *b, size_t output, uint64_t shift)
 {
-    add_operand(b, true, output, shift);
+    add_operand(b, OPERAND_OUTPUT, output, shift);
+}
+
+void prn_opencl_beside(opencl_builder *b, size_t index, uint64_t shift)
+{
+    add_operand(b, OPERAND_BESIDE, index, shift);
 }
 
 void prn_opencl_finish_operands(opencl_builder *b)
@@ -162,16 +170,22 @@ void prn_opencl_finish_operands(opencl_builder *b)
         if (ops->op[i].kind == PRN_POST_ADD) prn_opencl_input(b, ops->op[i].input, 0);
 }
 
-void prn_opencl_table(opencl_builder *b, const void *data, size_t bytes)
+void *prn_opencl_table(opencl_builder *b, const void *data, size_t bytes)
 {
-    if (b->status != PRONY_OK) return;
+    return prn_opencl_shared_table(b, NULL, data, bytes);
+}
+
+void *prn_opencl_shared_table(opencl_builder *b, const void *source, const void *data, size_t bytes)
+{
+    if (b->status != PRONY_OK) return NULL;
     prn_device *device = b->state->device;
     opencl_table *table = prn_calloc(1, sizeof *table);
-    b->status = table ? prn_device_constant(device, table, data, bytes, &table->address, b->context->error)
-                      : prn_no_memory(b->context->error);
+    b->status =
+        table ? prn_device_constant(device, source ? source : table, data, bytes, &table->address, b->context->error)
+              : prn_no_memory(b->context->error);
     if (b->status != PRONY_OK) {
         prn_free(table);
-        return;
+        return NULL;
     }
     table->next = b->state->tables;
     b->state->tables = table;
@@ -180,6 +194,20 @@ void prn_opencl_table(opencl_builder *b, const void *data, size_t bytes)
     const cl_ulong at = offset;
     prn_opencl_argument(b, &memory, sizeof(cl_mem));
     prn_opencl_argument(b, &at, sizeof at);
+    return table->address;
+}
+
+void *prn_opencl_keep(opencl_builder *b, size_t bytes)
+{
+    if (b->status != PRONY_OK) return NULL;
+    b->state->kept = prn_calloc(1, bytes);
+    if (!b->state->kept) b->status = prn_no_memory(b->context->error);
+    return b->state->kept;
+}
+
+void *prn_opencl_kept(const void *state)
+{
+    return ((const opencl_state *)state)->kept;
 }
 
 void prn_opencl_int(opencl_builder *b, int64_t value)
@@ -222,6 +250,7 @@ void prn_opencl_release(void *state)
         prn_device_constant_drop(s->device, table->address);
         prn_free(table);
     }
+    if (s) prn_free(s->kept);
     prn_free(s);
 }
 
@@ -285,29 +314,32 @@ bool prn_opencl_takes_inputs(const prony_context *context, uint32_t inputs)
 
 /* ---- run ---- */
 
-static prony_status bind_operands(const prony_context *context, prn_device *device, launch *l)
+/* An address beside the values may mean other memory than in the run before. */
+static prony_status bind_operands(const prony_context *context, prn_device *device, launch *l, void *const *beside)
 {
     for (size_t i = 0; i < l->operand_count; i++) {
         operand *o = &l->operands[i];
-        const prony_value *value = o->output ? context->outputs[o->index] : context->inputs[o->index];
-        if (o->bound == value->data) continue;
+        const void *data = o->kind == OPERAND_BESIDE   ? beside[o->index]
+                           : o->kind == OPERAND_OUTPUT ? context->outputs[o->index]->data
+                                                       : context->inputs[o->index]->data;
+        if (o->bound == data && o->kind != OPERAND_BESIDE) continue;
         size_t offset = 0;
-        cl_mem memory = prn_opencl_find(device, value->data, &offset);
+        cl_mem memory = prn_opencl_find(device, data, &offset);
         const cl_ulong at = offset + o->shift;
         cl_int code = PRN_CL(clSetKernelArg, l->kernel, o->argument, sizeof(cl_mem), &memory);
         if (code == CL_SUCCESS) code = PRN_CL(clSetKernelArg, l->kernel, o->argument + 1, sizeof at, &at);
         PRN_TRY(prn_opencl_status(code, device->info.id, "setting an argument", context->error));
-        o->bound = value->data;
+        o->bound = data;
     }
     return PRONY_OK;
 }
 
-static prony_status run_launches(const prony_context *context, opencl_state *state)
+static prony_status run_launches(const prony_context *context, opencl_state *state, void *const *beside)
 {
     prn_device *device = state->device;
     for (size_t i = 0; i < state->count; i++) {
         launch *l = &state->launches[i];
-        PRN_TRY(bind_operands(context, device, l));
+        PRN_TRY(bind_operands(context, device, l, beside));
         cl_event event = NULL, *timed = context->device->timed ? &event : NULL;
         const cl_int code = PRN_CL(clEnqueueNDRangeKernel, device->queue, l->kernel, 3, NULL, l->global,
                                    l->local[0] ? l->local : NULL, 0, NULL, timed);
@@ -321,7 +353,12 @@ static prony_status run_launches(const prony_context *context, opencl_state *sta
  * arguments are bound by the run, so a step runs once at a time, as its plan does. */
 prony_status prn_opencl_run(const prony_context *context)
 {
-    const prony_status status = run_launches(context, context->state);
+    return prn_opencl_run_beside(context, NULL);
+}
+
+prony_status prn_opencl_run_beside(const prony_context *context, void *const *beside)
+{
+    const prony_status status = run_launches(context, context->state, beside);
     if (status != PRONY_OK) prn_error_name_node(context->error, context->node);
     return status;
 }

@@ -6,7 +6,7 @@
 #include "ops/vendor/opencl/opencl.h"
 #include "ops/vendor/opencl/opencl_device.h"
 
-enum { PRN_OPENCL_OPERANDS = 8, PRN_OPENCL_DEFINES = 4096 };
+enum { PRN_OPENCL_OPERANDS = 10, PRN_OPENCL_DEFINES = 4096 };
 
 /* Lines that stand before a source: "#define NAME VALUE". */
 typedef struct opencl_defines {
@@ -34,14 +34,24 @@ void prn_opencl_launch(opencl_builder *b, const prn_opencl_source *source, const
 /* Two arguments: the buffer, and the byte offset in it (AT() of common.cl). `shift` bytes are added to the offset. */
 void prn_opencl_input(opencl_builder *b, size_t input, uint64_t shift);
 void prn_opencl_output(opencl_builder *b, size_t output, uint64_t shift);
+/* The address that the run gives as number `index` (prn_opencl_run_beside). */
+void prn_opencl_beside(opencl_builder *b, size_t index, uint64_t shift);
 void prn_opencl_finish_operands(opencl_builder *b);
 /* Two arguments likewise: `bytes` bytes, above 0, that are copied to the device now and live as long as the step. */
-void prn_opencl_table(opencl_builder *b, const void *data, size_t bytes);
+void *prn_opencl_table(opencl_builder *b, const void *data, size_t bytes); /* its address; NULL: a failure */
+/* The same for bytes that several steps share: `source` is their identity, as in prn_device_constant. */
+void *prn_opencl_shared_table(opencl_builder *b, const void *source, const void *data, size_t bytes);
 void prn_opencl_argument(opencl_builder *b, const void *value, size_t size);
 void prn_opencl_int(opencl_builder *b, int64_t value); /* int */
 void prn_opencl_float(opencl_builder *b, float value);
 /* Work items, rounded up to whole groups of local items; local 0: the device chooses. */
 void prn_opencl_work(opencl_builder *b, size_t x, size_t y, size_t z, size_t local_x, size_t local_y, size_t local_z);
+/* Bytes for the step's own run, 16-byte aligned and zero, that live as long as the step; `state` is the context's. NULL from
+ * prn_opencl_keep: a failure. */
+void *prn_opencl_keep(opencl_builder *b, size_t bytes);
+void *prn_opencl_kept(const void *state);
+/* prn_opencl_run with the addresses of prn_opencl_beside. */
+PRN_MUST_USE prony_status prn_opencl_run_beside(const prony_context *context, void *const *beside);
 /* The state goes to `out`, or is released after a failure. */
 prony_status prn_opencl_end(opencl_builder *b, prn_prepared *out);
 

@@ -33,6 +33,8 @@
     X(clEnqueueNDRangeKernel)                                                                                          \
     X(clEnqueueReadBuffer)                                                                                             \
     X(clEnqueueWriteBuffer)                                                                                            \
+    X(clEnqueueReadBufferRect)                                                                                         \
+    X(clEnqueueWriteBufferRect)                                                                                        \
     X(clFinish)                                                                                                        \
     X(clFlush)                                                                                                         \
     X(clWaitForEvents)                                                                                                 \

@@ -81,14 +81,14 @@ bool prn_opencl_binary_supported(const prony_context *context)
 }
 
 /* Truth values of rank 0 and 1 belong to computations of shapes. A copy of Tile has two axes for each of the input's. */
-static bool is_copied(const prony_value *first)
+bool prn_opencl_is_copied(const prony_value *value)
 {
-    return first && first->shape.rank <= RANKS / 2 && (first->dtype != PRONY_BOOL || first->shape.rank >= 2);
+    return value && value->shape.rank <= RANKS / 2 && (value->dtype != PRONY_BOOL || value->shape.rank >= 2);
 }
 
 bool prn_opencl_copy_supported(const prony_context *context)
 {
-    return is_copied(prn_input(context, 0)) && prn_opencl_takes(context, true);
+    return prn_opencl_is_copied(prn_input(context, 0)) && prn_opencl_takes(context, true);
 }
 
 bool prn_opencl_first_supported(const prony_context *context)
@@ -100,7 +100,7 @@ bool prn_opencl_first_supported(const prony_context *context)
 
 bool prn_opencl_move_supported(const prony_context *context)
 {
-    return is_copied(prn_input(context, 0)) && prn_opencl_first_supported(context);
+    return prn_opencl_is_copied(prn_input(context, 0)) && prn_opencl_first_supported(context);
 }
 
 static const char *opencl_map_element_of(size_t width)

@@ -15,6 +15,8 @@ bool prn_opencl_binary_supported(const prony_context *context);
 #define PRN_OPENCL_COPIED (PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL))
 /* Of all inputs, which are alike. */
 bool prn_opencl_copy_supported(const prony_context *context);
+/* true: copies take the value's type and rank, and it is no part of a computation of shapes. */
+bool prn_opencl_is_copied(const prony_value *value);
 /* The same where the other inputs are constants, as in prn_opencl_first_supported. */
 bool prn_opencl_move_supported(const prony_context *context);
 

@@ -17,7 +17,7 @@ bool prn_opencl_pool_supported(const prony_context *context, const prn_window *f
     return prn_opencl_window_fits(from) && prn_opencl_takes(context, true);
 }
 
-prony_status prn_opencl_pool_prepare(const prony_context *context, const prn_window *from, bool average, bool padding,
+prony_status prn_opencl_pool_prepare(const prony_context *context, const prn_window *from, const prn_opencl_pool *pool,
                                      prn_prepared *out)
 {
     const int64_t count = prony_shape_numel(&context->outputs[0]->shape);
@@ -32,13 +32,16 @@ prony_status prn_opencl_pool_prepare(const prony_context *context, const prn_win
     }
     opencl_defines defines = {0};
     opencl_builder b = prn_opencl_begin(context, 1);
-    prn_opencl_define(&defines, "#define POOL %s\n", average ? "AVERAGE" : "MAXIMUM");
+    const bool indices = prn_output(context, 1);
+    prn_opencl_define(&defines, "#define POOL %s\n", pool->average ? "AVERAGE" : "MAXIMUM");
+    if (indices) prn_opencl_define(&defines, "#define INDICES %d\n", pool->column_major ? 2 : 1);
     prn_opencl_launch(&b, &prn_opencl_window, &defines, "pool");
     prn_opencl_input(&b, 0, 0);
     prn_opencl_output(&b, 0, 0);
+    if (indices) prn_opencl_output(&b, 1, 0);
     prn_opencl_argument(&b, &p, sizeof p);
     prn_opencl_int(&b, count);
-    prn_opencl_int(&b, padding);
+    prn_opencl_int(&b, pool->padding);
     for (int a = 0; a < PRN_WINDOW_AXES; a++) prn_opencl_int(&b, from->pad_end[a]);
     prn_opencl_work(&b, (size_t)count, 1, 1, GROUP, 1, 1);
     return prn_opencl_end(&b, out);

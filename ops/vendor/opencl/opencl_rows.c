@@ -168,8 +168,7 @@ prony_status prn_opencl_batch_norm_prepare(const prony_context *context, prn_pre
 
 /* The kept axes number the rows, the reduced ones the elements of a row. Kept and reduced axes of a chain alternate, so
  * AXES of each are enough. */
-prony_status prn_opencl_reduce_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_fold *fold,
-                                       const prn_chain *chain)
+static axes axes_of(const prony_context *context, const prn_chain *chain, lines *p)
 {
     axes q = {0};
     int64_t rows = 1, length = 1, stride = prony_shape_numel(&context->inputs[0]->shape);
@@ -186,19 +185,61 @@ prony_status prn_opencl_reduce_prepare(const prony_context *context, prn_prepare
         }
     }
     const bool across = chain->rank > 0 && !chain->reduced[chain->rank - 1];
-    const lines p = lines_of(rows, length, 1, across ? chain->dim[chain->rank - 1] : 1);
-    opencl_defines defines = {0};
+    *p = lines_of(rows, length, 1, across ? chain->dim[chain->rank - 1] : 1);
+    return q;
+}
+
+/* Launches a kernel of input 0 and output 0 over both kinds of axes. */
+static prony_status launch_axes(const prony_context *context, prn_prepared *out, const prn_chain *chain,
+                                const opencl_defines *defines, const char *kernel)
+{
+    lines p;
+    const axes q = axes_of(context, chain, &p);
     opencl_builder b = prn_opencl_begin(context, 1);
-    prn_opencl_define(&defines, "#define START (%s)\n#define EACH (%s)\n#define RESULT (%s)\n", fold->start, fold->each,
-                      fold->result);
-    if (fold->combine) prn_opencl_define(&defines, "#define COMBINE (%s)\n", fold->combine);
-    if (fold->top) prn_opencl_define(&defines, "#define TOP\n");
-    prn_opencl_launch(&b, &prn_opencl_rows, &defines, "reduce");
+    prn_opencl_launch(&b, &prn_opencl_rows, defines, kernel);
     prn_opencl_input(&b, 0, 0);
     prn_opencl_output(&b, 0, 0);
     prn_opencl_argument(&b, &p, sizeof p);
     prn_opencl_argument(&b, &q, sizeof q);
     lines_launch(&b, &p);
+    return prn_opencl_end(&b, out);
+}
+
+prony_status prn_opencl_reduce_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_fold *fold,
+                                       const prn_chain *chain)
+{
+    opencl_defines defines = {0};
+    prn_opencl_define(&defines, "#define START (%s)\n#define EACH (%s)\n#define RESULT (%s)\n", fold->start, fold->each,
+                      fold->result);
+    if (fold->combine) prn_opencl_define(&defines, "#define COMBINE (%s)\n", fold->combine);
+    if (fold->top) prn_opencl_define(&defines, "#define TOP\n");
+    return launch_axes(context, out, chain, &defines, "reduce");
+}
+
+prony_status prn_opencl_mvn_prepare(const prony_context *context, prn_prepared *out, const prn_chain *chain,
+                                    bool divided)
+{
+    opencl_defines defines = {0};
+    prn_opencl_define(&defines, "#define MVN %d\n", divided);
+    return launch_axes(context, out, chain, &defines, "normalise_axes");
+}
+
+prony_status prn_opencl_lrn_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_lrn *lrn)
+{
+    enum { ITEMS = 64 };
+    const int64_t count = prony_shape_numel(&context->inputs[0]->shape),
+                  ints[] = {count, lrn->channels, lrn->pixels, lrn->before, lrn->after};
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 1);
+    prn_opencl_define(&defines, "#define LRN\n");
+    prn_opencl_launch(&b, &prn_opencl_rows, &defines, "lrn");
+    prn_opencl_input(&b, 0, 0);
+    prn_opencl_output(&b, 0, 0);
+    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) prn_opencl_int(&b, ints[i]);
+    prn_opencl_float(&b, lrn->bias);
+    prn_opencl_float(&b, lrn->factor);
+    prn_opencl_float(&b, lrn->beta);
+    prn_opencl_work(&b, (size_t)count, 1, 1, ITEMS, 1, 1);
     return prn_opencl_end(&b, out);
 }
 #endif

@@ -48,6 +48,17 @@ typedef struct prn_opencl_fold {
 prony_status prn_opencl_reduce_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_fold *fold,
                                        const prn_chain *chain);
 
+/* MeanVarianceNormalization over the reduced axes; not divided: the mean is subtracted alone. */
+prony_status prn_opencl_mvn_prepare(const prony_context *context, prn_prepared *out, const prn_chain *chain,
+                                    bool divided);
+
+/* LRN: `before` and `after` channels take part, pixels are elements of a channel. */
+typedef struct prn_opencl_lrn {
+    int64_t channels, pixels, before, after;
+    float bias, factor, beta;
+} prn_opencl_lrn;
+prony_status prn_opencl_lrn_prepare(const prony_context *context, prn_prepared *out, const prn_opencl_lrn *lrn);
+
 #define PRN_OPENCL_FOLD_SUM ((prn_opencl_fold){"0.0f", "x", NULL, "sum", false})
 #define PRN_OPENCL_FOLD_MEAN ((prn_opencl_fold){"0.0f", "x", NULL, "sum / count", false})
 #define PRN_OPENCL_FOLD_MAX ((prn_opencl_fold){"-INFINITY", "x", "larger(a, b)", "sum", false})

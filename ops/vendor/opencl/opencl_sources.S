@@ -9,3 +9,5 @@
         embed prn_cl_attention, "attention.cl"
         embed prn_cl_peaks, "peaks.cl"
         embed prn_cl_index, "index.cl"
+        embed prn_cl_lowbit, "lowbit.cl"
+        embed prn_cl_codes, "int8.cl"

@@ -11,5 +11,7 @@ SOURCE(window)
 SOURCE(rows)
 SOURCE(attention)
 SOURCE(index)
+SOURCE(lowbit)
+SOURCE(codes)
 SOURCE(peaks)
 #endif

@@ -170,6 +170,23 @@ ROWS normalise(__global const float *x, ulong x_at,
 }
 #endif
 
+#ifdef LRN
+/* x (bias + factor sum)^-beta, sum: of squares of channels from `before` before x's to `after` behind it. */
+__kernel void lrn(__global const float *x, ulong x_at, __global float *y, ulong y_at, int count, int channels, int pixels,
+                  int before, int after, float bias, float factor, float beta)
+{
+    const int at = (int)get_global_id(0);
+    if (at >= count) return;
+    const int c = at / pixels % channels, first = max(c - before, 0), last = channels - c <= after ? channels : c + after + 1;
+    float sum = 0.0f;
+    for (int k = first; k < last; k++) {
+        const float e = AT(const float, x)[at + (k - c) * pixels];
+        sum = fma(e, e, sum);
+    }
+    AT(float, y)[at] = AT(const float, x)[at] * exp(-beta * log(bias + factor * sum));
+}
+#endif
+
 #ifdef LP
 /* Divided by the sum of absolute values (LP 1) or the root of that of squares (2); zeros where that is 0. */
 ROWS divide_by_length(__global const float *x, ulong x_at, __global float *y, ulong y_at, lines p)
@@ -206,9 +223,7 @@ __kernel void batch_norm(__global const float *x, ulong x_at, __global const flo
 }
 #endif
 
-#ifdef START
-/* EACH of an element x (and of `top`, the largest one, with TOP), COMBINE of a and b, which is left out where they are added,
- * RESULT of `sum` and `count`. */
+#if defined(START) || defined(MVN)
 typedef struct axes {
     int kept, reduced;
     uint kept_extent[AXES], kept_stride[AXES], reduced_extent[AXES], reduced_stride[AXES];
@@ -225,7 +240,11 @@ uint offset_of(uint i, int rank, const uint *extent, const uint *stride)
     return rank > 0 ? offset + i * stride[0] : 0;
 }
 #define ELEMENT_AT(i) from[offset_of(i, q.reduced, q.reduced_extent, q.reduced_stride)]
+#endif
 
+#ifdef START
+/* EACH of an element x (and of `top`, the largest one, with TOP), COMBINE of a and b, which is left out where they are added,
+ * RESULT of `sum` and `count`. */
 ROWS reduce(__global const float *in, ulong in_at, __global float *out, ulong out_at, lines p, axes q)
 {
     __local float shared[GROUP];
@@ -256,6 +275,33 @@ ROWS reduce(__global const float *in, ulong in_at, __global float *out, ulong ou
     TREE(sum, shared, a + b);
 #endif
     if (at.length > 0 && at.part == 0) AT(float, out)[at.row] = RESULT;
+}
+#endif
+
+#ifdef MVN
+/* (x - mean) / (standard deviation + 1e-9) over the reduced axes; MVN 0: not divided. */
+ROWS normalise_axes(__global const float *in, ulong in_at, __global float *out, ulong out_at, lines p, axes q)
+{
+    __local float shared[GROUP];
+    const place at = place_of(&p);
+    const uint first = at.length ? offset_of(at.row, q.kept, q.kept_extent, q.kept_stride) : 0;
+    __global const float *from = AT(const float, in) + first;
+    __global float *to = AT(float, out) + first;
+    float mean = 0.0f, squares = 0.0f, rest = 0.0f;
+    for (uint i = at.part; i < at.length; i += p.parts) ADD(mean, rest, ELEMENT_AT(i));
+    mean = TOTAL(mean, rest);
+    TREE(mean, shared, a + b);
+    mean /= (float)p.length;
+    rest = 0.0f;
+    for (uint i = at.part; i < at.length; i += p.parts) {
+        const float deviation = ELEMENT_AT(i) - mean;
+        ADD(squares, rest, deviation * deviation);
+    }
+    squares = TOTAL(squares, rest);
+    TREE(squares, shared, a + b);
+    const float divisor = MVN ? sqrt(squares / (float)p.length) + 1e-9f : 1.0f;
+    for (uint i = at.part; i < at.length; i += p.parts)
+        to[offset_of(i, q.reduced, q.reduced_extent, q.reduced_stride)] = (ELEMENT_AT(i) - mean) / divisor;
 }
 #endif
 

@@ -77,11 +77,16 @@ __kernel void transposed(__global const float *x, ulong x_at, __global const flo
 #endif
 
 #ifdef POOL
-/* POOL: MAXIMUM, or AVERAGE over the taps inside (`padded`: over those of the padded input). NaN wins in a maximum. */
+/* POOL: MAXIMUM, or AVERAGE over the taps inside (`padded`: over those of the padded input). NaN wins in a maximum. INDICES:
+ * the largest element's number too, 0 of its plane in the padding; 2: counted with the last axis slowest. */
 #define MAXIMUM 1
 #define AVERAGE 2
 
-__kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong y_at, window p, int count, int padded,
+__kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong y_at,
+#ifdef INDICES
+                   __global long *indices, ulong indices_at,
+#endif
+                   window p, int count, int padded,
                    int end0, int end1, int end2)
 {
     const int at = (int)get_global_id(0), end[3] = {end0, end1, end2};
@@ -101,18 +106,28 @@ __kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong
         taps *= (float)(padded ? min((room + end[a] + dilation - 1) / dilation, p.kernel_[a]) : last[a] - first[a]);
     }
     float v = POOL == MAXIMUM ? -INFINITY : 0.0f;
+    int best = -1;
     for (int t0 = first[0]; t0 < last[0]; t0++)
         for (int t1 = first[1]; t1 < last[1]; t1++) {
             const int i0 = start[0] + t0 * p.dilation[0], i1 = start[1] + t1 * p.dilation[1];
             __global const float *line = from + (i0 * p.in[1] + i1) * p.in[2];
             for (int t2 = first[2]; t2 < last[2]; t2++) {
                 const float e = line[start[2] + t2 * p.dilation[2]];
-                if (POOL == MAXIMUM)
-                    v = larger(v, e);
-                else
+                if (POOL == MAXIMUM) {
+                    if (best < 0 || e > v || (e != e && v == v)) {
+                        best = (int)(line - from) + start[2] + t2 * p.dilation[2];
+                        v = e;
+                    }
+                } else
                     v += e;
             }
         }
     AT(float, y)[at] = POOL == MAXIMUM ? v : v / taps;
+#ifdef INDICES
+    const int largest = max(best, 0), i2 = largest % p.in[2], i1 = largest / p.in[2] % p.in[1],
+              i0 = largest / p.in[2] / p.in[1];
+    AT(long, indices)[at] =
+        (long)plane * p.plane + (INDICES == 2 ? i0 + (i1 + i2 * p.in[1]) * p.in[0] : largest);
+#endif
 }
 #endif

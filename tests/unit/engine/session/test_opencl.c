@@ -177,6 +177,64 @@ static void memory_that_fails(void **state)
     mr_close(&r);
 }
 
+static const char *kernel_of(const model_run *r, const char *op)
+{
+    const prn_plan *plan = r->session->current->plan;
+    for (size_t s = 0; s < plan->step_count; s++)
+        if (plan->steps[s]->kernel && strcmp(plan->steps[s]->node->info.op_type, op) == 0)
+            return plan->steps[s]->kernel->name;
+    return "";
+}
+
+enum { HALF_ROWS = 3, HALF_DEPTH = 81, HALF_COLUMNS = 65, HALF_WEIGHTS = HALF_DEPTH * HALF_COLUMNS };
+
+/* x W and x W^T, as fp16 stores W on the host and on the device. */
+static void run_halves(const float *w, const char *op, const char *device, const char *precision, float *y,
+                       const char **kernel, uint64_t *constant_bytes)
+{
+    model_run r = {.options = {.device = device, .precision = precision}};
+    model_builder *m = mb_begin(17);
+    const bool gemm = strcmp(op, "Gemm") == 0;
+    mb_input(m, "x", PRONY_FLOAT32, "3,81");
+    mb_initializer(m, "w", PRONY_FLOAT32, gemm ? "65,81" : "81,65", w);
+    mb_node(m, op, "x w", "y", gemm ? "transB=1" : "");
+    mb_output(m, "y", PRONY_FLOAT32, "3,65");
+    mr_open(&r, m);
+    mr_set(&r, "x", PRONY_FLOAT32, "3,81", image);
+    memcpy(y, mr_run(&r, 0)->data, HALF_ROWS * HALF_COLUMNS * sizeof *y);
+    *kernel = kernel_of(&r, op);
+    if (device) *constant_bytes = use_now(&r).constant_bytes;
+    mr_close(&r);
+}
+
+/* Weights take half the bytes there, and give what the host's halves give; those beyond the range stay as they are. */
+static void weights_as_halves(void **state)
+{
+    (void)state;
+    static float w[HALF_WEIGHTS];
+    static const char *const ops[][2] = {{"MatMul", "matmul_fp16_opencl"}, {"Gemm", "gemm_fp16_opencl"}};
+    for (int k = 0; k < 4; k++) {
+        float wide[HALF_ROWS * HALF_COLUMNS], host[HALF_ROWS * HALF_COLUMNS], got[HALF_ROWS * HALF_COLUMNS];
+        const char *kernel;
+        uint64_t bytes = 0;
+        uint64_t seed = 5;
+        for (size_t i = 0; i < HALF_WEIGHTS; i++) w[i] = (float)prn_random_normal(&seed);
+        if (k >= 2) w[17] = 1e6f; /* beyond the largest half */
+        run_halves(w, ops[k % 2][0], NULL, "fp32", wide, &kernel, &bytes);
+        run_halves(w, ops[k % 2][0], NULL, "fp16", host, &kernel, &bytes);
+        run_halves(w, ops[k % 2][0], "opencl", "fp16", got, &kernel, &bytes);
+        assert_string_equal(kernel, ops[k % 2][1]);
+        assert_int_equal(bytes, HALF_WEIGHTS * (k < 2 ? sizeof(uint16_t) : sizeof(float)));
+        float largest = 1.0f, rounded = 0.0f;
+        for (int i = 0; i < HALF_ROWS * HALF_COLUMNS; i++) {
+            largest = fmaxf(largest, fabsf(host[i]));
+            rounded = fmaxf(rounded, fabsf(got[i] - wide[i]));
+        }
+        for (int i = 0; i < HALF_ROWS * HALF_COLUMNS; i++) assert_true(fabsf(got[i] - host[i]) <= 2e-6f * largest);
+        if (k < 2) assert_true(rounded > 1e-4f); /* the weights were rounded */
+    }
+}
+
 /* A limit names what does not fit; the session runs with room. */
 static void limits(void **state)
 {
@@ -271,6 +329,7 @@ int main(void)
                                        cmocka_unit_test(memory_that_fails),
                                        cmocka_unit_test(names),
                                        cmocka_unit_test(limits),
+                                       cmocka_unit_test(weights_as_halves),
                                        cmocka_unit_test(the_report)};
     return cmocka_run_group_tests(tests, fill, NULL);
 #else

@@ -107,6 +107,8 @@ static void compare(const op_case *row, const result *host, const result *device
         const prony_value *want = &host->outputs[k], *got = &device->outputs[k];
         assert_int_equal(got->dtype, want->dtype);
         assert_true(prn_shape_equal(&got->shape, &want->shape));
+        if (want->dtype != PRONY_FLOAT32 && memcmp(got->data, want->data, prn_value_bytes(want)) != 0)
+            fail_msg("%s:%d: %s %s: other bits", row->file, row->line, row->op, row->inputs);
         for (int64_t i = 0; i < prony_shape_numel(&want->shape); i++)
             if (!is_near(op_case_get(got, i), op_case_get(want, i)))
                 fail_msg("%s:%d: %s %s %s: element %lld of output %zu is %.9g, wanted %.9g", row->file, row->line,
@@ -166,7 +168,13 @@ static const char *const families[] = {"MaxPool",
                                        "ReduceLogSumExp",
                                        "ArgMax",
                                        "ArgMin",
-                                       "Attention"};
+                                       "Attention",
+                                       "LRN",
+                                       "MeanVarianceNormalization",
+                                       "RotaryEmbedding",
+                                       "com.microsoft::GroupQueryAttention",
+                                       "com.microsoft::MultiHeadAttention",
+                                       "com.microsoft::MatMulNBits"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 static void rows_of_operators_agree(void **state)
@@ -277,6 +285,79 @@ static const op_case own[] = {
     CASE("Attention", 23, "", "f32[1,2,3,16] f32[1,2,40,16] f32[1,2,40,16] f32[3,33]"),
     CASE("Attention", 23, "", "f32[1,1,3,256] f32[1,1,40,256]@nan f32[1,1,40,200]"),
     CASE("Attention", 23, "", "f32[1,1,1,1] f32[1,1,1,1] f32[1,1,1,1]"),
+    CASE("MaxPool", 12, "kernel_shape=[3,2] strides=[2,1] pads=[1,1,1,0]", "f32[2,3,17,13]~-9:9@nan ->2"),
+    CASE("MaxPool", 12, "kernel_shape=[3,3] dilations=[2,3] storage_order=1", "f32[1,2,19,23]~-9:9@inf ->2"),
+    CASE("MaxPool", 12, "kernel_shape=[2,2,2] pads=[1,0,1,0,1,0]", "f32[1,2,5,6,7]~-1:1 ->2"),
+    CASE("MaxPool", 12, "kernel_shape=[3] strides=[3] pads=[2,2]",
+         "f32[1,2,7]={0,0,0,5,5,nan,nan,1,2,3,3,2,1,inf} ->2"),
+    CASE("LRN", 13, "size=5 alpha=0.5", "f32[2,7,17,3]~-3:3"),
+    CASE("LRN", 13, "size=4 beta=1.5 bias=2.0 alpha=0.1", "f32[1,65,9]"),
+    CASE("LRN", 13, "size=300", "f32[2,17,5]"),
+    CASE("MeanVarianceNormalization", 13, "", "f32[2,3,17,5]~4:5"),
+    CASE("MeanVarianceNormalization", 13, "axes=[0]", "f32[257,3,2]"),
+    CASE("MeanVarianceNormalization", 13, "axes=[0,1,2,3]", "f32[3,2,5,129]"),
+    CASE("MeanVarianceNormalization", 13, "axes=[1,3]", "f32[3,17,5,9]"),
+    CASE("Gather", 13, "axis=1", "f32[3,17,5] i64[2,4]={0,-1,16,3,3,-17,2,9}"),
+    CASE("Gather", 13, "axis=0", "f32[65,7] i32[]={-2}"),
+    CASE("Gather", 13, "axis=-1", "bool[2,3,9] i64[3]={8,0,-9}"),
+    CASE("Gather", 13, "axis=0", "!f32[5,3] i64[9]={4,3,2,1,0,-1,-2,-3,-5}"),
+    CASE("GatherElements", 13, "axis=1", "f32[2,5,3] i64[2,2,3]={0,1,2,3,4,-1,-2,-3,-4,-5,0,1}"),
+    CASE("GatherND", 13, "", "f32[3,4,5] i64[2,2]={0,-1,2,3}"),
+    CASE("GatherND", 13, "batch_dims=1", "f32[2,4,5] i64[2,3,1]={0,1,2,3,-1,-4}"),
+    CASE("RotaryEmbedding", 23, "",
+         "f32[2,3,17,8] f32[40,4] f32[40,4] "
+         "i64[2,17]={0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,39,38,37,36,35,34,33,32,31,"
+         "30,29,28,27,26,25,24,23}"),
+    CASE("RotaryEmbedding", 23, "num_heads=3 interleaved=1 rotary_embedding_dim=4",
+         "f32[2,5,24] f32[2,5,2] f32[2,5,2]"),
+    CASE("com.microsoft::RotaryEmbedding", 1, "", "f32[1,2,5,6] i64[1]={3} f32[9,3] f32[9,3]"),
+    CASE("com.microsoft::GroupQueryAttention", 1, "num_heads=4 kv_num_heads=2",
+         "f32[2,37,256] f32[2,37,128] f32[2,37,128] ? ? i32[2]={36,20} !i32[1]={37} ->3"),
+    CASE("com.microsoft::GroupQueryAttention", 1, "num_heads=8 kv_num_heads=1 do_rotary=1 local_window_size=7",
+         "f32[2,1,640] ? ? f32[2,1,70,64] f32[2,1,70,64] i32[2]={69,3} !i32[1]={70} f32[80,32] f32[80,32] ->3"),
+    CASE("com.microsoft::GroupQueryAttention", 1, "num_heads=4 kv_num_heads=4 smooth_softmax=1 softcap=1.5",
+         "f32[1,3,80] f32[1,3,80] f32[1,3,80] f32[1,4,9,20] f32[1,4,9,20] i32[1]={8} !i32[1]={9} ? ? ? f32[1,4,3,9] "
+         "->3"),
+    CASE("com.microsoft::GroupQueryAttention", 1, "num_heads=6 kv_num_heads=2",
+         "f32[3,1,96] f32[3,1,32] f32[3,1,32] f32[3,2,5,16] f32[3,2,5,16] i32[3]={4,0,2} !i32[1]={5} ? ? ? "
+         "f32[3,6,1,5] f32[6] ->3"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=4", "f32[2,7,24] f32[2,9,24] f32[2,9,16] f32[64]"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=2",
+         "f32[2,33,64] f32[2,65,64] f32[2,65,64] f32[192] "
+         "i32[2]={65,20}"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=3 mask_filter_value=-50.0",
+         "f32[1,4,3,3,6] ? ? !f32[54] i32[1,4]={1,0,1,1}"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=2 unidirectional=1", "f32[1,17,12] f32[1,17,2,2,6]"),
+    CASE("com.microsoft::MultiHeadAttention", 1, "num_heads=2 scale=0.3",
+         "f32[2,4,12] f32[2,2,5,6] f32[2,2,5,6] f32[36] ? f32[1,2,4,5]"),
+    CASE("com.microsoft::MatMulNBits", 1, "K=65 N=9 bits=4 block_size=16",
+         "f32[3,65] !u8[9,5,8]~0:255 !f32[9,5]~0.001:0.01 !u8[9,3]~0:255 ? f32[9]"),
+    CASE("com.microsoft::MatMulNBits", 1, "K=64 N=5 bits=8 block_size=32",
+         "f32[2,17,64] !u8[5,2,32]~0:255 !f32[5,2]~0.0001:0.001"),
+    CASE("com.microsoft::MatMulNBits", 1, "K=100 N=33 bits=2 block_size=16",
+         "f32[1,100] !u8[33,7,4]~0:255 !f32[33,7]~0.001:0.01 !f32[33,7]"),
+    CASE("MatMulInteger", 10, "", "u8[3,37]~0:255 i8[37,65]~-128:127 u8[]={130} i8[65]~-128:127"),
+    CASE("MatMulInteger", 10, "", "i8[2,3,129]~-128:127 u8[2,129,33]~0:255 i8[]={-5}"),
+    CASE("MatMulInteger", 10, "", "u8[33,1000]~0:255 !u8[1000,2]~0:255"),
+    CASE("QLinearMatMul", 10, "",
+         "u8[3,37]~0:255 !f32[]={0.02} !u8[]={120} i8[37,65]~-128:127 !f32[65]~0.001:0.05 !i8[65]~-9:9 !f32[]={0.9} "
+         "!u8[]={7}"),
+    CASE("QLinearMatMul", 10, "",
+         "i8[2,4,300]~-128:127 !f32[]={0.02} !i8[]={-3} u8[2,300,33]~0:255 !f32[]={0.01} !u8[]={100} !f32[]={0.7} "
+         "!i8[]={0}"),
+    CASE("com.microsoft::QGemm", 1, "transB=1 alpha=0.5",
+         "u8[9,65]~0:255 !f32[]={0.02} !u8[]={120} !i8[40,65]~-128:127 !f32[40]~0.001:0.05 !i8[40]~-9:9 "
+         "!i32[40]~-9000:9000 !f32[]={0.3} !i8[]={5}"),
+    CASE("com.microsoft::QGemm", 1, "transA=1",
+         "u8[65,9]~0:255 !f32[]={0.02} !u8[]={120} !u8[65,7]~0:255 !f32[]={0.004} !u8[]={90}"),
+    CASE("com.microsoft::MatMulIntegerToFloat", 1, "",
+         "u8[2,3,70]~0:255 i8[70,33]~-128:127 !f32[]={0.03} !f32[33]~0.001:0.02 u8[]={9} i8[33]~-3:3 f32[33]"),
+    CASE("MatMul", 13, "", "f32[1,257] f32[257,129]"),
+    CASE("MatMul", 13, "", "f32[3,4,5,17] f32[3,1,17,33]"),
+    CASE("MatMul", 13, "", "f32[8,3] f32[3,1]"),
+    CASE("Gemm", 13, "transB=1 alpha=0.5 beta=2.0", "f32[1,300] f32[65,300] f32[65]"),
+    CASE("Gemm", 13, "transA=1 transB=1", "f32[33,7] f32[9,33] f32[7,1]"),
+    CASE("Gemm", 13, "", "f32[5,33] f32[33,100]"),
 };
 
 static void own_shapes_agree(void **state)
