@@ -144,9 +144,9 @@ static bool op_list_takes(const prn_kernel *k, const prony_context *context)
 /* True if the row is one of the kind wanted, of those that a plan of plain layouts may take. */
 static bool is_like(const prn_kernel *k, bool plain_only, const prn_kernel *like)
 {
-    if (plain_only && (k->own_layout || k->place)) return false;
+    if (plain_only && (k->own_layout || k->memory_space)) return false;
     if (!like) return true;
-    return k->own_layout == like->own_layout && k->place == like->place && strcmp(k->backend, like->backend) == 0 &&
+    return k->own_layout == like->own_layout && k->memory_space == like->memory_space && strcmp(k->backend, like->backend) == 0 &&
            (!like->name || strcmp(k->name, like->name) == 0);
 }
 

@@ -247,7 +247,7 @@ typedef struct prn_kernel {
                             address, apart from the `build` handed to the host's `packed`. Its bytes are then there
                             while it is packed, and in runs only if it was not. */
     uint32_t unaligned;            /* bit i: input i is read as bytes, wherever they lie */
-    const prn_memory_space *place; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
+    const prn_memory_space *memory_space; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
                                      steps whose types and shapes are known before a run take one that is elsewhere */
     uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the
                                            same */
@@ -265,11 +265,11 @@ static inline bool prn_kernel_may_overwrite(const prn_kernel *kernel, const prn_
 /* The memory spaces where a kernel reads input i and writes output i. */
 static inline const prn_memory_space *prn_kernel_reads_at(const prn_kernel *kernel, size_t i)
 {
-    return i < 32 && (kernel->host_inputs >> i & 1) ? NULL : kernel->place;
+    return i < 32 && (kernel->host_inputs >> i & 1) ? NULL : kernel->memory_space;
 }
 static inline const prn_memory_space *prn_kernel_writes_at(const prn_kernel *kernel, size_t i)
 {
-    return i < 32 && (kernel->host_outputs >> i & 1) ? NULL : kernel->place;
+    return i < 32 && (kernel->host_outputs >> i & 1) ? NULL : kernel->memory_space;
 }
 
 /* ---- the descriptor ---- */
@@ -384,7 +384,7 @@ const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 /* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable, or of
  * those that predict their time the one that predicts the least.
  * plain_only: and that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout,
- * place and, if it has one, name are that kernel's (NULL: any); a row asked for by name may predict any time. Returns
+ * memory_space and, if it has one, name are that kernel's (NULL: any); a row asked for by name may predict any time. Returns
  * NULL if no kernel fits. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only,
                                 const prn_kernel *like);

@@ -153,7 +153,7 @@ static bool reordering_is_profitable(const prn_node_def *node, const prony_conte
 static const prn_kernel *kernel_once(const prn_node_def *node, const prony_context *context)
 {
     const prn_kernel *plain = prn_node_kernel(node, context, true), *first = prn_node_kernel(node, context, false);
-    if (!first || first == plain || first->place || !first->layouts ||
+    if (!first || first == plain || first->memory_space || !first->layouts ||
         context->input_count + context->output_count > FEW_VALUES)
         return plain;
     return !plain || reordering_is_profitable(node, context) ? first : plain;

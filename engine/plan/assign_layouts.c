@@ -9,17 +9,17 @@
 
 static prn_layout_key assign_layouts_key_of(const prn_plan_value *value)
 {
-    return (prn_layout_key){(prn_layout)value->value.layout, value->place};
+    return (prn_layout_key){(prn_layout)value->value.layout, value->memory_space};
 }
 
 static bool same_key(prn_layout_key a, prn_layout_key b)
 {
-    return a.layout == b.layout && a.place == b.place;
+    return a.layout == b.layout && a.memory_space == b.memory_space;
 }
 
 static const char *place_name(const prn_plan *plan, uint8_t place)
 {
-    return place == PRN_ON_HOST ? "the host" : plan->memory.spaces[place - 1].place->name;
+    return place == PRN_ON_HOST ? "the host" : plan->memory.spaces[place - 1].memory_space->name;
 }
 
 /* The plan's number of a memory space, assigned at its first occurrence. */
@@ -28,14 +28,14 @@ static prony_status number_space(prn_plan *plan, const prn_memory_space *place, 
     *out = PRN_ON_HOST;
     if (!place) return PRONY_OK;
     size_t found = 0;
-    while (found < plan->memory.space_count && plan->memory.spaces[found].place != place) found++;
+    while (found < plan->memory.space_count && plan->memory.spaces[found].memory_space != place) found++;
     if (found == plan->memory.space_count) {
         if (found == PRN_MOST_PLACES)
             return prn_fail(error, PRONY_LIMIT, "kernels use more than %d memory spaces", PRN_MOST_PLACES);
         prn_plan_memory_space *places = prn_bump_alloc(&plan->pool, found + 1, sizeof *places);
         if (!places) return prn_no_memory(error);
         if (found) memcpy(places, plan->memory.spaces, found * sizeof *places);
-        places[found].place = place;
+        places[found].memory_space = place;
         plan->memory.spaces = places;
         plan->memory.space_count++;
     }
@@ -95,7 +95,7 @@ static prony_status add_copy(prn_plan *plan, uint32_t from, uint32_t to, prony_e
     prn_node_def *node = NULL;
     const char *name =
         prn_bump_printf(&plan->pool, "copy of %s to %s", plan->program->values[plan->values[from]->source]->name,
-                        place_name(plan, plan->values[to]->place));
+                        place_name(plan, plan->values[to]->memory_space));
     PRN_TRY(bridge_node(plan, "Copy", name, prn_plan_copy_binding(), &node, error));
     return add_bridge(plan, node, from, to, error);
 }
@@ -104,12 +104,12 @@ static prony_status assign_layouts_add_form(prn_plan *plan, uint32_t value, prn_
                                             prony_error *error)
 {
     const prn_plan_value *from = plan->values[value];
-    PRN_TRY(check_leaves(plan, from, key.place, error));
+    PRN_TRY(check_leaves(plan, from, key.memory_space, error));
     const uint32_t id = prn_plan_add_value(plan, from->source);
     if (id == PRN_NO_VALUE) return prn_no_memory(error);
     prn_plan_value *to = plan->values[id];
     to->value.layout = (uint8_t)key.layout;
-    to->place = key.place;
+    to->memory_space = key.memory_space;
     to->value.data = NULL;
     to->bytes = prn_layout_bytes(&to->value);
     to->variant = plan->values[from->source]->variant;
@@ -126,17 +126,17 @@ prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_layout_key ke
         return PRONY_OK;
     }
     const prn_layout_key have = assign_layouts_key_of(plan->values[value]);
-    const bool view = have.place == key.place && prn_plan_may_share(plan, value) &&
+    const bool view = have.memory_space == key.memory_space && prn_plan_may_share(plan, value) &&
                       prn_layout_same_bytes(&plan->values[value]->value.shape, have.layout, key.layout);
-    const prn_layout_key between = {have.place == PRN_ON_HOST ? key.layout : have.layout, PRN_ON_HOST};
+    const prn_layout_key between = {have.memory_space == PRN_ON_HOST ? key.layout : have.layout, PRN_ON_HOST};
     if (!view && !same_key(between, have) && !same_key(between, key)) {
         PRN_TRY(prn_plan_value_in(plan, value, between, &value, error));
         return prn_plan_value_in(plan, value, key, out, error);
     }
     PRN_TRY(assign_layouts_add_form(plan, value, key, out, error));
-    plan->values[*out]->constant = !view && key.place != PRN_ON_HOST && prn_plan_stays_on_device(plan, value);
+    plan->values[*out]->constant = !view && key.memory_space != PRN_ON_HOST && prn_plan_stays_on_device(plan, value);
     if (plan->values[*out]->constant) return PRONY_OK; /* copied when the plan is made */
-    if (!view) return (have.place == key.place ? add_reorder : add_copy)(plan, value, *out, error);
+    if (!view) return (have.memory_space == key.memory_space ? add_reorder : add_copy)(plan, value, *out, error);
     prn_plan_make_view(plan, *out, value);
     return PRONY_OK;
 }
@@ -147,7 +147,7 @@ static prony_status assign_input(prn_plan *plan, prn_step *step, size_t i, prn_l
 {
     prn_layout_key key = {layout, PRN_ON_HOST};
     if (step->inputs[i] == PRN_NO_VALUE) return PRONY_OK;
-    if (step->kernel) PRN_TRY(number_space(plan, prn_kernel_reads_at(step->kernel, i), &key.place, error));
+    if (step->kernel) PRN_TRY(number_space(plan, prn_kernel_reads_at(step->kernel, i), &key.memory_space, error));
     PRN_TRY(prn_plan_value_in(plan, step->inputs[i], key, &step->inputs[i], error));
     step->input_values[i] = &plan->values[step->inputs[i]]->value;
     return PRONY_OK;
@@ -158,8 +158,8 @@ static prony_status assign_output(prn_plan *plan, prn_step *step, size_t k, prn_
     if (step->outputs[k] == PRN_NO_VALUE) return PRONY_OK;
     prn_plan_value *value = plan->values[step->outputs[k]];
     value->value.layout = (uint8_t)layout;
-    if (step->kernel) PRN_TRY(number_space(plan, prn_kernel_writes_at(step->kernel, k), &value->place, error));
-    PRN_TRY(check_leaves(plan, value, value->place, error));
+    if (step->kernel) PRN_TRY(number_space(plan, prn_kernel_writes_at(step->kernel, k), &value->memory_space, error));
+    PRN_TRY(check_leaves(plan, value, value->memory_space, error));
     if (!value->dynamic) value->bytes = prn_layout_bytes(&value->value);
     if (value->bytes != SIZE_MAX) return PRONY_OK;
     return prn_fail(error, PRONY_LIMIT, "value '%s' is too large", plan->program->values[value->source]->name);

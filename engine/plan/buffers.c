@@ -38,7 +38,7 @@ uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset)
 static bool in_arena(const prn_plan_value *value)
 {
     return !value->constant && !value->input && !value->dynamic && value->value.kind == PRONY_TENSOR &&
-           value->place == PRN_ON_HOST;
+           value->memory_space == PRN_ON_HOST;
 }
 
 static void buffers_use(prn_plan *plan, uint32_t value, uint32_t step)
@@ -168,7 +168,7 @@ static prony_status share_ranges(prn_plan *plan, prony_error *error)
     for (size_t s = plan->step_count; s-- > 0;) {
         prn_step *step = plan->steps[s];
         step->index = (uint32_t)s;
-        if (step->dynamic || !step->kernel || step->kernel->place) continue;
+        if (step->dynamic || !step->kernel || step->kernel->memory_space) continue;
         if (step->kernel->concat_alias && step->context.output_count == 1 && step->outputs[0] != PRN_NO_VALUE)
             make_join(plan, step, joined);
         else if (step->kernel->split_alias)

@@ -8,8 +8,8 @@ enum { ALIGNMENT = 64 };
 
 const prn_memory_space *prn_plan_space_of(const prn_plan *plan, uint32_t value)
 {
-    const uint8_t number = plan->values[value]->place;
-    return number == PRN_ON_HOST ? NULL : plan->memory.spaces[number - 1].place;
+    const uint8_t number = plan->values[value]->memory_space;
+    return number == PRN_ON_HOST ? NULL : plan->memory.spaces[number - 1].memory_space;
 }
 
 /* ---- memory ---- */
@@ -29,7 +29,7 @@ static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
     b->count = 0;
     for (uint32_t v = 0; v < plan->value_count; v++) {
         const prn_plan_value *value = plan->values[v];
-        const uint32_t root = value->place == number ? prn_plan_root(plan, v, NULL) : PRN_NO_VALUE;
+        const uint32_t root = value->memory_space == number ? prn_plan_root(plan, v, NULL) : PRN_NO_VALUE;
         if (root == PRN_NO_VALUE || plan->values[root]->constant) continue;
         if (!b->number_of[root]) {
             b->root[b->count] = root;
@@ -67,10 +67,10 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
     PRN_TRY(prn_memory_plan(b->buffers, b->count, (uint32_t)plan->step_count + 1, ALIGNMENT, &at->figures, error));
     const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
     PRN_TRY(check_device_limit(plan, bytes, "the values of a run", error));
-    at->block = bytes <= SIZE_MAX ? at->place->take(plan->options.device, (size_t)bytes) : NULL;
+    at->block = bytes <= SIZE_MAX ? at->memory_space->take(plan->options.device, (size_t)bytes) : NULL;
     if (!at->block)
         return prn_fail(error, PRONY_OUT_OF_MEMORY, "no room for %llu bytes at %s", (unsigned long long)bytes,
-                        at->place->name);
+                        at->memory_space->name);
     for (size_t i = 0; i < b->count; i++) {
         prn_plan_value *root = plan->values[b->root[i]];
         root->value.data = (uint8_t *)at->block + b->buffers[i].offset;
@@ -85,7 +85,7 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
 bool prn_plan_stays_on_device(const prn_plan *plan, uint32_t value)
 {
     const prn_plan_value *from = plan->values[value];
-    return plan->options.device && from->constant && from->place == PRN_ON_HOST && from->source == value &&
+    return plan->options.device && from->constant && from->memory_space == PRN_ON_HOST && from->source == value &&
            !prn_dynamic_dims_affect(plan->program->values[value]->extents);
 }
 
@@ -106,7 +106,7 @@ static prony_status copy_constant(prn_plan *plan, prn_plan_value *to, prony_erro
 
 static bool is_device_constant(const prn_plan_value *value)
 {
-    return value->place != PRN_ON_HOST && value->constant && value->alias == PRN_NO_VALUE && value->bytes > 0;
+    return value->memory_space != PRN_ON_HOST && value->constant && value->alias == PRN_NO_VALUE && value->bytes > 0;
 }
 
 static prony_status copy_constants(prn_plan *plan, prony_error *error)
@@ -136,7 +136,7 @@ void prn_plan_memory_spaces_release(prn_plan *plan)
 {
     for (size_t p = 0; p < plan->memory.space_count; p++)
         if (plan->memory.spaces[p].block)
-            plan->memory.spaces[p].place->give(plan->options.device, plan->memory.spaces[p].block);
+            plan->memory.spaces[p].memory_space->give(plan->options.device, plan->memory.spaces[p].block);
     for (uint32_t v = 0; plan->options.device && v < plan->value_count; v++)
         if (is_device_constant(plan->values[v]))
             prn_device_constant_drop(plan->options.device, plan->values[v]->value.data);

@@ -21,7 +21,7 @@
 
 /* The values of a plan in one memory space other than the host's: their roots lie in one block. */
 typedef struct prn_plan_memory_space {
-    const prn_memory_space *place;
+    const prn_memory_space *memory_space;
     void *block;
     prn_memory_plan_figures figures;
 } prn_plan_memory_space;
@@ -40,7 +40,7 @@ typedef struct prn_plan_value {
     uint32_t last_use; /* step; step_count for graph outputs */
     uint32_t buffer;   /* of a root in the arena; otherwise PRN_NO_BUFFER */
     bool constant, input, dynamic;
-    uint8_t place; /* PRN_ON_HOST, or the number of one of the plan's memory spaces */
+    uint8_t memory_space; /* PRN_ON_HOST, or the number of one of the plan's memory spaces */
     uint64_t room; /* of a root in one of them: its bytes there, which `bytes` may be fewer than later */
     prn_weight_cache_entry *shared; /* of constants: see prn_value_def */
     void *user_bytes;               /* of a root: bytes outside of the arena where it is written instead; NULL: none */
@@ -166,7 +166,7 @@ typedef struct prn_plan {
         size_t buffer_count;
         prn_memory_plan_figures figures;
         uint64_t scratch_bytes;        /* largest of any step, as asked */
-        prn_plan_memory_space *spaces; /* value->place k is spaces[k - 1]; subgraphs' plans have their own */
+        prn_plan_memory_space *spaces; /* value->memory_space k is spaces[k - 1]; subgraphs' plans have their own */
         size_t space_count;            /* 0: everything is on the host */
         prn_arena *arena;              /* of the outermost plan; children borrow it */
         uint8_t *base;                 /* start of this plan's buffers */
@@ -206,7 +206,7 @@ uint32_t prn_plan_root(const prn_plan *plan, uint32_t value, uint64_t *offset);
 /* true: the value has the model's own form: plain, on the host. */
 static inline bool prn_plan_is_plain(const prn_plan_value *value)
 {
-    return value->value.layout == PRN_PLAIN && value->place == PRN_ON_HOST;
+    return value->value.layout == PRN_PLAIN && value->memory_space == PRN_ON_HOST;
 }
 
 /* The plain host form of a captured value. It exists once layouts are assigned. */

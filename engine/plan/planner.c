@@ -161,11 +161,11 @@ static PRN_OWN_FRAME prony_status plan_view(planner *p, prn_node_def *node, bool
     const prn_plan_value *given = plan->values[from];
     const bool keeps = prn_shape_equal(&given->value.shape, &to->value.shape) || given->value.layout == PRN_PLAIN;
     const prn_layout_key key = {keeps ? (prn_layout)given->value.layout : PRN_PLAIN,
-                                keeps && prn_plan_may_share(plan, from) ? given->place : PRN_ON_HOST};
+                                keeps && prn_plan_may_share(plan, from) ? given->memory_space : PRN_ON_HOST};
     PRN_TRY(prn_plan_value_in(plan, from, key, &from, p->error));
     *done = true;
     to->value.layout = (uint8_t)key.layout;
-    to->place = key.place;
+    to->memory_space = key.memory_space;
     to->bytes = plan->values[from]->bytes;
     if (!prn_plan_may_share(plan, from)) return copy_view(p, node, from);
     prn_plan_make_view(plan, node->outputs[0], from);
@@ -317,7 +317,7 @@ static prony_status planner_check_outputs(planner *p, const prn_step *step)
     uint64_t room = prn_budget_room();
     for (uint32_t k = 0; room != UINT64_MAX && k < step->node->output_count; k++) {
         const prn_plan_value *value = step->outputs[k] == PRN_NO_VALUE ? NULL : p->plan->values[step->outputs[k]];
-        if (!value || value->dynamic || value->place != PRN_ON_HOST || value->bytes <= room) continue;
+        if (!value || value->dynamic || value->memory_space != PRN_ON_HOST || value->bytes <= room) continue;
         prn_fail(p->error, PRONY_LIMIT, "output %u needs %llu bytes, but the memory limit leaves %llu", k,
                  (unsigned long long)value->bytes, (unsigned long long)room);
         prn_error_name_node(p->error, &step->node->info);

@@ -40,7 +40,7 @@ PRN_MUST_USE prony_status prn_plan_append_step(prn_plan *plan, prn_step *step, p
  * (engine/plan/assign_layouts.c). */
 typedef struct prn_layout_key {
     prn_layout layout;
-    uint8_t place; /* as prn_plan_value has it */
+    uint8_t memory_space; /* as prn_plan_value has it */
 } prn_layout_key;
 
 /* The form of `value` in this layout and memory space. If it does not exist, a view or Reorder and Copy steps make

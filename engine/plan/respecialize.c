@@ -28,14 +28,14 @@ static bool take_shapes(prn_plan *plan)
     for (uint32_t n = 0; n < reach->value_count; n++) {
         prn_plan_value *value = plan->values[reach->values[n]];
         const prn_value_def *def = plan->program->values[value->source];
-        if (def->constant && value->place == PRN_ON_HOST) value->value.data = def->info.data;
+        if (def->constant && value->memory_space == PRN_ON_HOST) value->value.data = def->info.data;
         if (def->moved_at <= plan->moves) continue;
         value->dynamic = !def->constant && !def->input && !prn_shape_known(&def->info.shape);
         value->value.shape = def->info.shape;
         if (value->dynamic) continue;
         value->bytes = prn_layout_bytes(&value->value);
         if (value->buffer != PRN_NO_BUFFER && value->bytes > plan->memory.buffers[value->buffer].bytes) return false;
-        if (value->place != PRN_ON_HOST && value->alias == PRN_NO_VALUE && value->bytes > value->room) return false;
+        if (value->memory_space != PRN_ON_HOST && value->alias == PRN_NO_VALUE && value->bytes > value->room) return false;
     }
     for (uint32_t n = 0; n < reach->view_count; n++) {
         uint64_t offset;

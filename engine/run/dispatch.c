@@ -253,7 +253,7 @@ static prony_status dispatch_cancelled(const prn_step *step, prony_status status
 /* A step on the host reads what steps of the device may still be copying there. */
 static prony_status dispatch_settle(const prn_plan *plan, const prn_step *step, prony_error *error)
 {
-    const bool on_device = step->kernel && step->kernel->place;
+    const bool on_device = step->kernel && step->kernel->memory_space;
     return on_device ? PRONY_OK : prn_device_settle(plan->options.device, error);
 }
 

@@ -1,5 +1,5 @@
 /* GroupQueryAttention of float32 on an OpenCL device. The cache is the present outputs' bytes, with a copy on the device
- * (ops/vendor/opencl/opencl_cache.h); past rows that lie elsewhere are copied into it first. Lengths and positions are checked
+ * (ops/vendor/opencl/opencl_kv_cache.h); past rows that lie elsewhere are copied into it first. Lengths and positions are checked
  * on the host, as the host's kernels do. */
 #include "ops/attention/group_query.h"
 

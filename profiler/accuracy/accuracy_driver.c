@@ -178,7 +178,7 @@ static prony_status accumulated_error(prn_accuracy_driver *w, const prn_step *st
 static prony_status accuracy_driver_read_measured(const prn_accuracy_driver *w, uint32_t v, prn_f64_tensor *out)
 {
     const prn_plan_value *from = w->plan->values[v];
-    if (from->place == PRN_ON_HOST) return prn_f64_tensor_read(out, &from->value, true, w->error);
+    if (from->memory_space == PRN_ON_HOST) return prn_f64_tensor_read(out, &from->value, true, w->error);
     prony_value here = from->value;
     here.data = prn_alloc_aligned(64, (size_t)from->bytes);
     if (!here.data) return prn_no_memory(w->error);

@@ -59,7 +59,7 @@ static bool is_copy(const prn_step *step)
 static bool is_on_device(const prn_step *step)
 {
     const prn_kernel *kernel = prn_step_kernel(step);
-    return kernel && kernel->place && !is_copy(step);
+    return kernel && kernel->memory_space && !is_copy(step);
 }
 
 static int64_t mean_of(const device_view *v, int64_t sum)
@@ -128,7 +128,7 @@ static prony_status fill_copy(const device_view *v, const prn_step *step, prony_
     const prn_plan_value *to = v->plan->values[step->outputs[0]];
     const char *name = v->plan->program->values[to->source]->name;
     *row = (prony_device_copy_row){.operator_index = step->index,
-                                   .to_device = to->place != PRN_ON_HOST,
+                                   .to_device = to->memory_space != PRN_ON_HOST,
                                    .value = prn_bump_strndup(&v->report->pool, name, strlen(name)),
                                    .bytes = v->plan->values[step->inputs[0]]->bytes,
                                    .busy_ns = -1};

@@ -107,7 +107,7 @@ static bool has_device_step(const prony_session *session)
 {
     const prn_plan *plan = session->current->plan;
     for (size_t s = 0; s < plan->step_count; s++)
-        if (plan->steps[s]->kernel && plan->steps[s]->kernel->place) return true;
+        if (plan->steps[s]->kernel && plan->steps[s]->kernel->memory_space) return true;
     return false;
 }
 

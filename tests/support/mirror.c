@@ -126,13 +126,13 @@ static prony_status far_scale(const prony_context *context)
 }
 
 // clang-format off
-static const prn_kernel negate_kernels[] = {{.name = "negate_mirror", .backend = "mirror", .types = PRN_TYPE_F32, .run = far_negate, .place = &mirror},
+static const prn_kernel negate_kernels[] = {{.name = "negate_mirror", .backend = "mirror", .types = PRN_TYPE_F32, .run = far_negate, .memory_space = &mirror},
                                             {.name = "negate_host", .backend = "native", .types = PRN_TYPE_F32 | PRN_TYPE(PRONY_FLOAT64), .run = near_negate},
                                             {0}},
-                        text_kernels[] = {{.name = "text_mirror", .backend = "mirror", .run = far_negate, .place = &mirror}, {0}},
-                        other_kernels[] = {{.name = "negate_other", .backend = "mirror", .run = far_negate, .place = &other_mirror}, {0}},
-                        add_kernels[] = {{.name = "add_mirror", .backend = "mirror", .run = far_add, .place = &mirror}, {0}},
-                        scale_kernels[] = {{.name = "scale_mirror", .backend = "mirror", .run = far_scale, .place = &mirror,
+                        text_kernels[] = {{.name = "text_mirror", .backend = "mirror", .run = far_negate, .memory_space = &mirror}, {0}},
+                        other_kernels[] = {{.name = "negate_other", .backend = "mirror", .run = far_negate, .memory_space = &other_mirror}, {0}},
+                        add_kernels[] = {{.name = "add_mirror", .backend = "mirror", .run = far_add, .memory_space = &mirror}, {0}},
+                        scale_kernels[] = {{.name = "scale_mirror", .backend = "mirror", .run = far_scale, .memory_space = &mirror,
                                             .host_inputs = 2, .host_outputs = 2},
                                            {0}};
 // clang-format on

@@ -3,7 +3,7 @@
 
 #ifdef PRN_HAVE_OPENCL
 #include "base/memory/alloc.h"
-#include "ops/vendor/opencl/opencl_cache.h"
+#include "ops/vendor/opencl/opencl_kv_cache.h"
 #include "ops/vendor/opencl/opencl_launch.h"
 
 #include <string.h>
@@ -157,7 +157,7 @@ prony_status prn_opencl_projected_run(const prony_context *context)
 
 /* What the step keeps beside its launches. */
 typedef struct append_state {
-    prn_opencl_cache cache[2]; /* of keys and values; the host's addresses are the run's */
+    prn_opencl_kv_cache cache[2]; /* of keys and values; the host's addresses are the run's */
     size_t batch, past, rows;
     void *table; /* of groups: its address on the device; NULL: none */
     size_t count;
@@ -289,7 +289,7 @@ static size_t past_of(const append_state *kept, size_t b)
 }
 
 /* New rows of one cache to the host: one copy for neighbours of one length. */
-static prony_status write_back(const prony_context *context, const append_state *kept, const prn_opencl_cache *cache,
+static prony_status write_back(const prony_context *context, const append_state *kept, const prn_opencl_kv_cache *cache,
                                const void *address)
 {
     const size_t each = cache->blocks / kept->batch;
@@ -297,7 +297,7 @@ static prony_status write_back(const prony_context *context, const append_state 
     for (size_t b = 0, end; b < kept->batch && status == PRONY_OK; b = end) {
         for (end = b + 1; end < kept->batch && past_of(kept, end) == past_of(kept, b);) end++;
         status =
-            prn_opencl_cache_write(context, cache, address, b * each, (end - b) * each, past_of(kept, b), kept->rows);
+            prn_opencl_kv_cache_write(context, cache, address, b * each, (end - b) * each, past_of(kept, b), kept->rows);
     }
     return status;
 }
@@ -328,12 +328,12 @@ prony_status prn_opencl_append_run(const prony_context *context, void *host_k, v
     prony_status status = PRONY_OK;
     for (size_t i = 0; i < 2 && status == PRONY_OK; i++) {
         kept->cache[i].host = host[i];
-        status = prn_opencl_cache_read(context, &kept->cache[i], longest, &address[i], &keeps[i]);
+        status = prn_opencl_kv_cache_read(context, &kept->cache[i], longest, &address[i], &keeps[i]);
     }
     if (status == PRONY_OK) status = run_on_caches(context, kept, address[0], address[1]);
     for (size_t i = 0; i < 2; i++) {
         if (status == PRONY_OK)
-            prn_opencl_cache_holds(device, host[i], shortest + kept->rows);
+            prn_opencl_kv_cache_holds(device, host[i], shortest + kept->rows);
         else
             prn_device_cache_changed(device, host[i]);
         if (address[i] && !keeps[i]) prn_opencl_space.give(device, address[i]);

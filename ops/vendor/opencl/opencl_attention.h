@@ -67,7 +67,7 @@ typedef struct prn_opencl_groups {
     size_t sink;              /* input of such terms' logarithms; 0: none */
 } prn_opencl_groups;
 
-/* K and V are caches on the device (ops/vendor/opencl/opencl_cache.h): addresses 0 and 1 beside the values (opencl_launch.h). New
+/* K and V are caches on the device (ops/vendor/opencl/opencl_kv_cache.h): addresses 0 and 1 beside the values (opencl_launch.h). New
  * rows are written behind `past` rows of each block of `capacity` rows; then they are attended to. */
 typedef struct prn_opencl_append {
     prn_opencl_fresh k, v;

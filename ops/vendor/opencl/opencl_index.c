@@ -2,7 +2,7 @@
 #include "ops/vendor/opencl/opencl_index.h"
 
 #ifdef PRN_HAVE_OPENCL
-#include "ops/vendor/opencl/opencl_cache.h"
+#include "ops/vendor/opencl/opencl_kv_cache.h"
 #include "ops/vendor/opencl/opencl_launch.h"
 
 enum { RANKS = 18, GROUP = 64 };

@@ -65,7 +65,7 @@ static size_t steps_at(const model_run *r, bool device)
     const prn_plan *plan = r->session->current->plan;
     size_t count = 0;
     for (size_t s = 0; s < plan->step_count; s++)
-        count += (plan->steps[s]->kernel && plan->steps[s]->kernel->place) == device;
+        count += (plan->steps[s]->kernel && plan->steps[s]->kernel->memory_space) == device;
     return count;
 }
 
