@@ -38,8 +38,8 @@ typedef struct prony_device_peaks {
 #define PRONY_DEVICE_PEAKS_INIT PRONY_INIT(prony_device_peaks)
 
 /* Measures the device of this name (prony_session_options.device); takes about a second. `out` arrives as
- * PRONY_DEVICE_PEAKS_INIT. PRONY_INVALID_ARGUMENT: the name is unknown, or `out` has no size. PRONY_UNSUPPORTED: no device was
- * found. */
+ * PRONY_DEVICE_PEAKS_INIT. PRONY_INVALID_ARGUMENT: the name is unknown, or `out` has no size. PRONY_UNSUPPORTED: no
+ * device was found. */
 PRONY_API prony_status prony_device_measure(prony_device_peaks *out, const char *device, prony_error *error);
 
 /* Stores the peaks in $XDG_CACHE_HOME/prony or ~/.cache/prony, for reports of runs on this device: one file for each

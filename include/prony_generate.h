@@ -16,8 +16,8 @@ typedef enum prony_cache_kind {
     PRONY_CACHE_SHARED   /* past inputs and present outputs of one size (GroupQueryAttention, static caches, states) */
 } prony_cache_kind;
 
-/* The elements of a growing cache, or of one that GroupQueryAttention writes. Fewer bits take less memory, and attention reads
- * fewer bytes; logits differ a little from those of float32. */
+/* The elements of a growing cache, or of one that GroupQueryAttention writes. Fewer bits take less memory, and
+ * attention reads fewer bytes; logits differ a little from those of float32. */
 typedef enum prony_cache_type {
     PRONY_CACHE_FP32,
     PRONY_CACHE_FP16, /* a half each; overflow ends at 65504 */
@@ -152,9 +152,9 @@ typedef struct prony_generation_options {
 } prony_generation_options;
 #define PRONY_GENERATION_OPTIONS_INIT PRONY_INIT_WITH(prony_generation_options, warmup, -1)
 
-/* Measures prompts and steps, and then the run of one step. *decode receives the report of that step at the last position, with
- * the generation (prony_report_generation) and the disturbance of the whole measurement. *prefill (may be NULL) receives the
- * report of the prompt's run. The generator begins anew, and is empty afterwards. */
+/* Measures prompts and steps, and then the run of one step. *decode receives the report of that step at the last
+ * position, with the generation (prony_report_generation) and the disturbance of the whole measurement. *prefill (may
+ * be NULL) receives the report of the prompt's run. The generator begins anew, and is empty afterwards. */
 PRONY_API PRONY_MUST_USE prony_status prony_generation_measure(prony_report **decode, prony_report **prefill,
                                                                prony_generator *generator,
                                                                const prony_generation_options *options,

@@ -140,8 +140,9 @@ PRONY_API size_t prony_model_quantized_layers(const prony_model *model, const pr
 /* true: the main graph has quantised operators (QuantizeLinear, QLinearConv, MatMulInteger, …). Sessions of it take the
  * precision "int8" as it is. */
 PRONY_API bool prony_model_is_quantized(const prony_model *model);
-/* Writes a model that was made in memory (prony_model_extract, prony_model_quantize, …_weights) as an ONNX file: to a temporary
- * name, then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written first. */
+/* Writes a model that was made in memory (prony_model_extract, prony_model_quantize, …_weights) as an ONNX file: to
+ * a temporary name, then renamed. `external`: weights of 1 KiB or more to "PATH.data" beside it, which is written
+ * first. */
 PRONY_API PRONY_MUST_USE prony_status prony_model_save(const prony_model *model, const char *path, bool external,
                                                        prony_error *error);
 /* true: weights of the model are in separate files. */

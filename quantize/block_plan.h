@@ -73,7 +73,8 @@ typedef struct prn_block_plan {
     size_t refusal_count, refusal_capacity;
 } prn_block_plan;
 
-/* PRONY_UNSUPPORTED: no product can be quantized; the message names layers and reasons. Released by prn_block_plan_release in any case. */
+/* PRONY_UNSUPPORTED: no product can be quantized; the message names layers and reasons. Released by
+ * prn_block_plan_release in any case. */
 PRN_MUST_USE prony_status prn_block_plan_make(prn_block_plan *plan, const prony_model *model,
                                               const prn_block_format *format, prony_error *error);
 void prn_block_plan_release(prn_block_plan *plan);

@@ -1,5 +1,6 @@
 /* Shared by the files *_simd.c, which are compiled once per variant of the instruction set (cmake/PronyIsa.cmake lists
- * them, PRN_SIMD names one; PRN_NEON is defined in those of AArch64 above "scalar"). Also picks the table for the running processor. */
+ * them, PRN_SIMD names one; PRN_NEON is defined in those of AArch64 above "scalar"). Also picks the table for the
+ * running processor. */
 #ifndef PRN_BASE_CPU_SIMD_H
 #define PRN_BASE_CPU_SIMD_H
 

@@ -13,7 +13,8 @@ enum { PRN_NUMA_MOST = 1024 }; /* of Linux on any processor: NODES_SHIFT is 10 a
 int prn_topology_cores(const prn_cpu_mask *mask, const char *folder);
 
 /* Writes the processors of `mask` to order[0 … prn_cpu_mask_count(mask)): first one of each core, node after node, then
- * the second of each core, and so on; within a node faster cores first, then by number. If the topology is not known, by number alone. */
+ * the second of each core, and so on; within a node faster cores first, then by number. If the topology is not known,
+ * by number alone. */
 void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder);
 
 #endif

@@ -176,8 +176,8 @@ static prony_status pipeline_lost(prony_error *error, const char *text)
     return PRONY_CANCELLED;
 }
 
-/* The rank that this one waits for: the sender of a tensor that has not arrived, or the receiver of the oldest message. Rank 0,
- * which sends to all, waits for the first rank that neither ended nor told of a failure. */
+/* The rank that this one waits for: the sender of a tensor that has not arrived, or the receiver of the oldest message.
+ * Rank 0, which sends to all, waits for the first rank that neither ended nor told of a failure. */
 static int missing_rank(const pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];

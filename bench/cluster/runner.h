@@ -4,8 +4,8 @@
 
 #include "bench/cluster/message.h"
 
-/* Takes a task over: number of replicas, whether they wait for runner_go once all are ready, number of words, the words, and the limit in milliseconds. False: out of
- * memory, or no thread. */
+/* Takes a task over: number of replicas, whether they wait for runner_go once all are ready, number of words, the
+ * words, and the limit in milliseconds. False: out of memory, or no thread. */
 bool runner_start(message *task);
 /* All replicas are ready, and wait. */
 bool runner_ready(void);

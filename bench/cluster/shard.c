@@ -1,6 +1,7 @@
-/* The steps of each rank, in order. All ranks load the model, and rank 0 compares their builds and models. Neighbours measure their
- * links. Rank 0 cuts the model, and sends names of tensors and input shapes; every rank makes the same plan of them, and
- * the session of its stage. Runs are counted beforehand, so that every rank profiles as many micro-batches. */
+/* The steps of each rank, in order. All ranks load the model, and rank 0 compares their builds and models. Neighbours
+ * measure their links. Rank 0 cuts the model, and sends names of tensors and input shapes; every rank makes the same
+ * plan of them, and the session of its stage. Runs are counted beforehand, so that every rank profiles as many
+ * micro-batches. */
 #include "bench/cluster/shard.h"
 
 #include "bench/process/interrupt.h"

@@ -5,7 +5,8 @@
 
 #include "bench/command.h"
 
-/* Defaults that depend on the model, so that they are no `initial`: a command applies them, and the option's row shows them. */
+/* Defaults that depend on the model, so that they are no `initial`: a command applies them, and the option's row shows
+ * them. */
 #define DEFAULT_CAPACITY_BATCH 8
 #define DEFAULT_TEXT_OF(number) #number
 #define DEFAULT_TEXT(number) DEFAULT_TEXT_OF(number)

@@ -1,6 +1,6 @@
 /* prony serve: models behind HTTP. http_server.c has the daemon, its limits and its end; http_exchange.c the life of one
- * request; http_routes.c the pages and metadata; http_infer.c inference; http_events.c the live page's events; service_metrics.c and service_live.c the documents that
- * the service shows.
+ * request; http_routes.c the pages and metadata; http_infer.c inference; http_events.c the live page's events;
+ * service_metrics.c and service_live.c the documents that the service shows.
  *
  * Threads: libmicrohttpd's own (they parse requests and write responses), those of the batchers (they build responses),
  * and the main thread (deadlines, alerts, events, replaced files). */

@@ -85,8 +85,8 @@ size_t prn_tune_choose(const int64_t *times, size_t most, const size_t *rounds, 
 
 enum { BY_DEFAULT, TUNED, BOTH };
 
-/* The tuned plan tune_rounds_loses unless it is 1 % faster: a smaller gain of a whole run is not worth kernels that depend on a
- * measurement. */
+/* The tuned plan tune_rounds_loses unless it is 1 % faster: a smaller gain of a whole run is not worth kernels that
+ * depend on a measurement. */
 static bool tune_rounds_loses(const int64_t times[BOTH][PRN_TUNE_MOST_ROUNDS], size_t rounds,
                               const prn_tune_verdict *verdict)
 {

@@ -1,5 +1,5 @@
-/* The rules of a batcher, shared by batcher.c and its simulation (profiler/measure/batch_simulate.c): sizes of runs, the number of requests
- * that a run takes, and the end of a wait for others. */
+/* The rules of a batcher, shared by batcher.c and its simulation (profiler/measure/batch_simulate.c): sizes of runs,
+ * the number of requests that a run takes, and the end of a wait for others. */
 #ifndef PRN_ENGINE_SESSION_BATCH_RULES_H
 #define PRN_ENGINE_SESSION_BATCH_RULES_H
 

@@ -49,7 +49,8 @@ static bool group_query_is_stored(const prony_context *context)
     return ((const prn_gqa_params *)context->params)->cache_type != PRN_CACHE_FLOAT32;
 }
 
-/* What prony GroupQueryAttention wants beside what the other one does. Blocks never have more bytes than the declared type. */
+/* What prony GroupQueryAttention wants beside what the other one does. Blocks never have more bytes than the declared
+ * type. */
 static prony_status group_query_check_stored(const prony_context *context, const prn_gqa *g)
 {
     const prn_gqa_params *p = context->params;

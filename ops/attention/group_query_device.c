@@ -1,6 +1,6 @@
 /* GroupQueryAttention of float32 on an OpenCL device. The cache is the present outputs' bytes, with a copy on the device
- * (ops/vendor/opencl/opencl_kv_cache.h); past rows that lie elsewhere are copied into it first. Lengths and positions are checked
- * on the host, as the host's kernels do. */
+ * (ops/vendor/opencl/opencl_kv_cache.h); past rows that lie elsewhere are copied into it first. Lengths and positions
+ * are checked on the host, as the host's kernels do. */
 #include "ops/attention/group_query.h"
 
 #ifdef PRN_HAVE_OPENCL

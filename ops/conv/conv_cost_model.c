@@ -63,8 +63,8 @@ static const double amx_f32_rate = 0.38, amx_pointwise_rate = 0.30, amx_fast_rat
 
 /* oneDNN's own start, about 4 us. Measured on Zen 4, with AVX2 and AVX-512. */
 static const double dnnl_start = 15000.0;
-/* Tiles begin and end: sums of fewer than 64 products. Crossover of an earlier release, which counted no start of oneDNN's, at
- * 1,500,000 multiply-adds (first layers on Sapphire Rapids: resnet50's at two threads 1164 to 665 us). */
+/* Tiles begin and end: sums of fewer than 64 products. Crossover of an earlier release, which counted no start of
+ * oneDNN's, at 1,500,000 multiply-adds (first layers on Sapphire Rapids: resnet50's at two threads 1164 to 665 us). */
 enum { SHORT_SUM = 64 };
 static const double short_sum_start = 5906.0;
 /* An element reordered between plain and blocked layouts, in the caches and beyond. Came with conv_f32_flat, by which
@@ -172,9 +172,9 @@ static double block_products(const prn_conv *conv, int64_t lanes)
            taps_inside(&conv->window, 2) * (double)conv->kernel_volume * channel_pairs(conv, lanes) / (double)lanes;
 }
 
-/* Cycles that filters from memory add to products: `sets` of them, one for each group. They do not grow with the batch, so all
- * kernels but Winograd's have the same: their predictions differ by parts that do, and the batch does not decide among
- * kernels that give other bits. */
+/* Cycles that filters from memory add to products: `sets` of them, one for each group. They do not grow with the batch,
+ * so all kernels but Winograd's have the same: their predictions differ by parts that do, and the batch does not decide
+ * among kernels that give other bits. */
 static double memory_cycles(const prn_conv *conv, int64_t lanes, int64_t sets)
 {
     const double products = block_products(conv, lanes) * product_rate;

@@ -1,4 +1,5 @@
-/* The run of conv_f32_direct, convtranspose_f32_direct and conv_f32_stem: tasks, passes, tiles (conv_direct.c has the drawing). */
+/* The run of conv_f32_direct, convtranspose_f32_direct and conv_f32_stem: tasks, passes, tiles (conv_direct.c has the
+ * drawing). */
 #include "base/integers.h"
 #include "base/threads/parallel.h"
 #include "base/threads/cancel.h"

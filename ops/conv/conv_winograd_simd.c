@@ -2,8 +2,8 @@
  * the products of a point in register tiles.
  *
  * One axis of 2 outputs is evaluated at the points 0, 1, -1 and infinity, one of 4 at 0, a, -a, b, -b and infinity with
- * a = 21/32, b = 3/2: of the points tried the ones that magnify rounding errors least (docs/internals/accuracy_contract.md). All their
- * powers below are exact in float32.
+ * a = 21/32, b = 3/2: of the points tried the ones that magnify rounding errors least
+ * (docs/internals/accuracy_contract.md). All their powers below are exact in float32.
  *
  * Invariant: each output is summed in one order, whatever lies beside it. */
 #include "ops/conv/conv_winograd_simd.h"

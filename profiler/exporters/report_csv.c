@@ -1,7 +1,7 @@
 /* One level of the report as CSV (RFC 4180: CRLF, quotes doubled, a header line). Contains all rows in the model's
- * order, independent of the terminal's tables. Names cannot act as spreadsheet formulas (report_csv_put_text). Columns without any
- * measurement are left out; an empty field means no value. Columns are keys of the JSON report: "name", or "name=path"
- * if the key has another name or lies deeper. Reads the report only. */
+ * order, independent of the terminal's tables. Names cannot act as spreadsheet formulas (report_csv_put_text). Columns
+ * without any measurement are left out; an empty field means no value. Columns are keys of the JSON report: "name", or
+ * "name=path" if the key has another name or lies deeper. Reads the report only. */
 #include "profiler/exporters/export_out.h"
 #include "profiler/report/report_keys.h"
 #include "profiler/report/work.h"

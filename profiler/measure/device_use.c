@@ -183,7 +183,8 @@ static void fill_sums(const device_view *v)
     if (d->idle_share < 0) d->idle_share = 0;
 }
 
-/* Rates of the operators beside the device's kept peaks. A damaged file of peaks counts as missing: `prony devices` replaces it. */
+/* Rates of the operators beside the device's kept peaks. A damaged file of peaks counts as missing: `prony devices`
+ * replaces it. */
 static void fill_roofs(const device_view *v)
 {
     prony_device_report *d = &v->report->device;

@@ -1,8 +1,9 @@
 /* delay_line PREFIX PORTS DELAY_US MBIT
  *
- * An Ethernet switch in user space with a known delay and rate, for kernels without tc netem. It creates the tap devices PREFIX0 to
- * PREFIX(PORTS-1) with the addresses 02:00:00:00:00:00 onwards, prints "ready", and forwards frames until its standard input ends.
- * A frame leaves its port once the frames before it have left, at MBIT megabits a second, and arrives DELAY_US later. */
+ * An Ethernet switch in user space with a known delay and rate, for kernels without tc netem. It creates the tap
+ * devices PREFIX0 to PREFIX(PORTS-1) with the addresses 02:00:00:00:00:00 onwards, prints "ready", and forwards frames
+ * until its standard input ends. A frame leaves its port once the frames before it have left, at MBIT megabits a
+ * second, and arrives DELAY_US later. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -181,8 +181,8 @@ static void add_error(errors *e, double difference)
     if (fabs(difference) > e->largest) e->largest = fabs(difference);
 }
 
-/* The contract of docs/internals/accuracy_contract.md: no larger an error than that of plain sums in float32, against float64. Errors are
- * in parts of the sum of the products' sizes, so that few large sums do not decide. */
+/* The contract of docs/internals/accuracy_contract.md: no larger an error than that of plain sums in float32, against
+ * float64. Errors are in parts of the sum of the products' sizes, so that few large sums do not decide. */
 static void errors_are_below_plain_sums(void **unused)
 {
     static const int64_t depths[] = {32, 64, 147, 576, MOST_DEPTH};

@@ -86,8 +86,8 @@ static void layers_of_known_networks_keep_their_kernels(void **state)
     }
 }
 
-/* The chosen kernel predicts the fewest cycles of all that can run the layer, and twice the images take twice as long, but for starts
- * and weights. */
+/* The chosen kernel predicts the fewest cycles of all that can run the layer, and twice the images take twice as long,
+ * but for starts and weights. */
 static void the_choice_has_the_fewest_cycles(void **state)
 {
     (void)state;
@@ -112,7 +112,8 @@ static void the_choice_has_the_fewest_cycles(void **state)
     }
 }
 
-/* Kernels that give other bits do not take over as images are added. Winograd aside, whose tiles of small images share rows. */
+/* Kernels that give other bits do not take over as images are added. Winograd aside, whose tiles of small images share
+ * rows. */
 static void the_batch_does_not_decide(void **state)
 {
     static const layer same_for_batches[] = {

@@ -523,8 +523,8 @@ static void fill_outside(outside_kind kind, const shape *s, float *x, float *w)
         w[i] = kind == INTEGERS ? (float)(int)(9 * uniform() - 4) : (float)normal();
 }
 
-/* Largest error of the outputs of each channel, in units of 2^-24 max|x| sum|w|: what docs/internals/accuracy_contract.md promises for any
- * finite data. */
+/* Largest error of the outputs of each channel, in units of 2^-24 max|x| sum|w|: what
+ * docs/internals/accuracy_contract.md promises for any finite data. */
 static double normwise_error(const shape *s, outside_kind kind)
 {
     const int64_t spatial = s->height * s->width;

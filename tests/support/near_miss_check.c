@@ -278,7 +278,8 @@ static uint64_t fired_of(const near_miss_tally *tally, const char *rewrite)
 }
 
 /* Rewrites that scale an operand of a product instead of its result, or add constants to one another first: beyond
- * 2^104 the moved product may overflow (docs/internals/accuracy_contract.md). Results of other rewrites are as finite as before. */
+ * 2^104 the moved product may overflow (docs/internals/accuracy_contract.md). Results of other rewrites are as finite
+ * as before. */
 static uint64_t fired_movers(const near_miss_tally *tally)
 {
     static const char *const movers[] = {"merge_constant_sums", "match_gelu",      "fold_layer_norm_affine",

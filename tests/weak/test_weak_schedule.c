@@ -1,5 +1,5 @@
-/* The ready set of a run under C11's memory model (weak_memory.h), by engine/plan/schedule.c itself: two workers run each step
- * once, behind the steps that it waits for, and the last step that uses a value gives its memory back. */
+/* The ready set of a run under C11's memory model (weak_memory.h), by engine/plan/schedule.c itself: two workers run
+ * each step once, behind the steps that it waits for, and the last step that uses a value gives its memory back. */
 #include "weak_source.h"
 
 #include "engine/plan/plan.h"

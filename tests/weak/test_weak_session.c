@@ -1,5 +1,5 @@
-/* A session's lock and a memory budget's references under C11's memory model (weak_memory.h), by engine/session/session_lock.c
- * and base/memory/budget.c themselves. */
+/* A session's lock and a memory budget's references under C11's memory model (weak_memory.h), by
+ * engine/session/session_lock.c and base/memory/budget.c themselves. */
 #include "weak_source.h"
 
 #include "engine/session/session_lock.c"

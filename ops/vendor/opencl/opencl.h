@@ -1,6 +1,6 @@
-/* Kernels on an OpenCL device, as families bind them: a row for each, which asks for the plan's device in `supported`. A build
- * without OpenCL has none of the rows. Shapes, attributes and post-operations are the operator's; all elements are plain,
- * and results depend neither on the queue nor on the run. */
+/* Kernels on an OpenCL device, as families bind them: a row for each, which asks for the plan's device in `supported`.
+ * A build without OpenCL has none of the rows. Shapes, attributes and post-operations are the operator's; all elements
+ * are plain, and results depend neither on the queue nor on the run. */
 #ifndef PRN_OPS_VENDOR_OPENCL_OPENCL_H
 #define PRN_OPS_VENDOR_OPENCL_OPENCL_H
 

@@ -28,8 +28,8 @@ bool prn_opencl_attend_supported(const prony_context *context, const prn_attend 
 prony_status prn_opencl_attend_prepare(const prony_context *context, const prn_opencl_attend *problem,
                                        prn_prepared *out);
 
-/* Q, K and V from other inputs, or from elements behind their beginnings; with a bias, or with a mask that each run computes on
- * the host. */
+/* Q, K and V from other inputs, or from elements behind their beginnings; with a bias, or with a mask that each run
+ * computes on the host. */
 typedef struct prn_opencl_projected {
     size_t input[3], bias; /* bias: input of a row of Q's heads, one of K's and one of V's */
     int64_t from[3];       /* elements */
@@ -67,8 +67,9 @@ typedef struct prn_opencl_groups {
     size_t sink;              /* input of such terms' logarithms; 0: none */
 } prn_opencl_groups;
 
-/* K and V are caches on the device (ops/vendor/opencl/opencl_kv_cache.h): addresses 0 and 1 beside the values (opencl_launch.h). New
- * rows are written behind `past` rows of each block of `capacity` rows; then they are attended to. */
+/* K and V are caches on the device (ops/vendor/opencl/opencl_kv_cache.h): addresses 0 and 1 beside the values
+ * (opencl_launch.h). New rows are written behind `past` rows of each block of `capacity` rows; then they are attended
+ * to. */
 typedef struct prn_opencl_append {
     prn_opencl_fresh k, v;
     int64_t rows, capacity, past;

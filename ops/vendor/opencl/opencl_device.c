@@ -26,7 +26,8 @@ static pthread_once_t list_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static char list_reason[TEXT];
 
-/* The text's length is the driver's: a GPU's extensions take a few thousand bytes. NULL: it has none, or memory is missing. */
+/* The text's length is the driver's: a GPU's extensions take a few thousand bytes. NULL: it has none, or memory is
+ * missing. */
 static char *device_text_of(cl_device_id id, cl_device_info what)
 {
     size_t size = 0;

@@ -15,15 +15,15 @@ prony_status prn_opencl_blocks_prepare(const prony_context *context, prn_prepare
 
 /* Input 0 is the device's, and the host reads input 1 in the run. */
 bool prn_opencl_indexed_supported(const prony_context *context);
-/* The same with a table that each run fills: `table` is NULL, prn_opencl_blocks_table is its memory, of `count` ints, which stays
- * as it is until the run has waited. */
+/* The same with a table that each run fills: `table` is NULL, prn_opencl_blocks_table is its memory, of `count` ints,
+ * which stays as it is until the run has waited. */
 int32_t *prn_opencl_blocks_table(const prony_context *context);
 prony_status prn_opencl_blocks_run(const prony_context *context);
 
 /* Inputs 0 and 2 are the device's, input 1 is a constant on the host. */
 bool prn_opencl_scatter_supported(const prony_context *context);
-/* Output 0 = input 0, and block i of `block` elements of input 2 from element table[i] on. Blocks are `count`, and meet whole or
- * not at all; a table's entry below 0 leaves out its block. */
+/* Output 0 = input 0, and block i of `block` elements of input 2 from element table[i] on. Blocks are `count`, and meet
+ * whole or not at all; a table's entry below 0 leaves out its block. */
 prony_status prn_opencl_scatter_prepare(const prony_context *context, prn_prepared *out, const int32_t *table,
                                         int64_t count, int64_t block);
 

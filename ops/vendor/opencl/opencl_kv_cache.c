@@ -6,7 +6,8 @@
 #include "ops/vendor/opencl/opencl.h"
 #include "ops/vendor/opencl/opencl_kv_cache.h"
 
-/* Invariant: rows [0, valid) of each of `blocks` blocks of the copy are the host's. The device's lock guards the list and its members. */
+/* Invariant: rows [0, valid) of each of `blocks` blocks of the copy are the host's. The device's lock guards the list
+ * and its members. */
 typedef struct opencl_kv_cache {
     prn_device_cache of;
     void *address; /* NULL: no step has read it yet */
@@ -82,7 +83,7 @@ static prony_status opencl_kv_cache_copied(const prony_context *context, cl_int 
 }
 
 static prony_status opencl_kv_cache_upload(const prony_context *context, const prn_opencl_kv_cache *cache,
-                                        const void *address, size_t first, size_t count)
+                                           const void *address, size_t first, size_t count)
 {
     prn_device *d = context->device->device;
     size_t offset = 0;
@@ -95,8 +96,8 @@ static prony_status opencl_kv_cache_upload(const prony_context *context, const p
     return opencl_kv_cache_copied(context, code, event, "copying a cache to the device");
 }
 
-prony_status prn_opencl_kv_cache_write(const prony_context *context, const prn_opencl_kv_cache *cache, const void *address,
-                                    size_t block, size_t blocks, size_t first, size_t count)
+prony_status prn_opencl_kv_cache_write(const prony_context *context, const prn_opencl_kv_cache *cache,
+                                       const void *address, size_t block, size_t blocks, size_t first, size_t count)
 {
     prn_device *d = context->device->device;
     size_t offset = 0;
@@ -136,7 +137,7 @@ static prony_status opencl_kv_cache_take(const prony_context *context, size_t by
 }
 
 prony_status prn_opencl_kv_cache_read(const prony_context *context, const prn_opencl_kv_cache *cache, size_t rows,
-                                   void **address, bool *kept)
+                                      void **address, bool *kept)
 {
     prn_device *d = context->device->device;
     const size_t bytes = cache->blocks * cache->block_bytes;
@@ -160,7 +161,8 @@ prony_status prn_opencl_kv_cache_read(const prony_context *context, const prn_op
         valid = 0;
         if (*kept) known->address = *address; /* one run at a time uses a cache */
     }
-    prony_status status = rows > valid ? opencl_kv_cache_upload(context, cache, *address, valid, rows - valid) : PRONY_OK;
+    prony_status status =
+        rows > valid ? opencl_kv_cache_upload(context, cache, *address, valid, rows - valid) : PRONY_OK;
     if (status == PRONY_OK && *kept) prn_opencl_kv_cache_holds(d, cache->host, rows);
     if (status != PRONY_OK && !*kept) {
         prn_opencl_space.give(d, *address);

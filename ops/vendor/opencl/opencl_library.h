@@ -51,8 +51,8 @@ extern prn_opencl_functions prn_opencl;
 /* Loads the library once. NULL: it is there; else why it is not, static. Thread-safe. */
 const char *prn_opencl_load(void);
 
-/* Tests: the n-th call from now on of those that can fail (PRN_CL, PRN_CL_NEW) is refused, as if the device were lost; 0: none.
- * prn_opencl_failed: one was. */
+/* Tests: the n-th call from now on of those that can fail (PRN_CL, PRN_CL_NEW) is refused, as if the device were lost;
+ * 0: none. prn_opencl_failed: one was. */
 void prn_opencl_fail_at(uint64_t n);
 bool prn_opencl_failed(void);
 bool prn_opencl_refuses(void);
@@ -64,7 +64,8 @@ bool prn_opencl_refuses(void);
 
 /* OpenCL's name of a code: "CL_OUT_OF_RESOURCES". */
 const char *prn_opencl_code(cl_int code);
-/* PRONY_OK for CL_SUCCESS; else PRONY_OUT_OF_MEMORY or PRONY_IO_ERROR with a message of the device, `what` failed, and the code. */
+/* PRONY_OK for CL_SUCCESS; else PRONY_OUT_OF_MEMORY or PRONY_IO_ERROR with a message of the device, `what` failed, and
+ * the code. */
 PRN_MUST_USE prony_status prn_opencl_status(cl_int code, const char *device, const char *what, prony_error *error);
 
 #endif

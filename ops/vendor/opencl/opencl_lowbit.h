@@ -4,8 +4,8 @@
 
 #include "ops/vendor/opencl/opencl.h"
 
-/* Output 0 [rows, columns] = input 0 [rows, depth] B + input 5. Inputs: 1 the codes, [columns][blocks][block bits / 8] bytes, 2 the
- * scales, 3 zero points (bytes of codes, or numbers), 5 a bias; both may be missing. */
+/* Output 0 [rows, columns] = input 0 [rows, depth] B + input 5. Inputs: 1 the codes, [columns][blocks][block bits / 8]
+ * bytes, 2 the scales, 3 zero points (bytes of codes, or numbers), 5 a bias; both may be missing. */
 typedef struct prn_opencl_nbit {
     int64_t rows, columns, depth, bits, block, blocks, zero_row; /* zero_row: bytes of a column's zero points */
 } prn_opencl_nbit;

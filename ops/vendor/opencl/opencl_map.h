@@ -54,7 +54,8 @@ typedef enum prn_opencl_pad {
     PRN_OPENCL_EDGE,
     PRN_OPENCL_WRAP
 } prn_opencl_pad;
-/* Output 0 = input 0 with `begin` elements before each axis, or without them where that is negative; `fill` is one element. */
+/* Output 0 = input 0 with `begin` elements before each axis, or without them where that is negative; `fill` is one
+ * element. */
 prony_status prn_opencl_pad_prepare(const prony_context *context, prn_prepared *out, prn_opencl_pad mode,
                                     const int64_t *begin, const void *fill);
 

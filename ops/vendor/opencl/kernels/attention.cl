@@ -73,8 +73,8 @@ __kernel void append_rows(__global const float *in, ulong in_at, __global float 
                 AT(const int, table)[p.count / p.size / p.rows / p.heads + batch * p.rows + s]);
 }
 #elif defined(ROTATE)
-/* RotaryEmbedding: x is [batch, rows, heads, size], or (PACKED 0) [batch, heads, rows, size]. POSITIONS: 0 none, 1 one of each
- * row, 2 that of the first row. */
+/* RotaryEmbedding: x is [batch, rows, heads, size], or (PACKED 0) [batch, heads, rows, size]. POSITIONS: 0 none, 1 one
+ * of each row, 2 that of the first row. */
 __kernel void rotate_rows(__global const float *x, ulong x_at, __global float *y, ulong y_at ANGLE_ARGUMENTS,
 #if POSITIONS
                           __global const long *ids, ulong ids_at,

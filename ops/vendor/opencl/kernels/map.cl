@@ -5,8 +5,8 @@ typedef struct places {
     int extent[RANKS], a[RANKS], b[RANKS]; /* strides of both operands, in elements */
 } places;
 
-/* tanh, which may be a little less than 1 at infinity in OpenCL: 1 + tanh(-infinity) has to be 0. From 10 on, 1 is the nearest
- * float. */
+/* tanh, which may be a little less than 1 at infinity in OpenCL: 1 + tanh(-infinity) has to be 0. From 10 on, 1 is the
+ * nearest float. */
 float exact_tanh(float x)
 {
     return fabs(x) > 10.0f ? copysign(1.0f, x) : tanh(x);

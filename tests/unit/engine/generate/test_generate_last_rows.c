@@ -118,8 +118,8 @@ static void test_lengths_that_differ(void **state)
     generation_end(&g);
 }
 
-/* The caller's runs between those of a generator compute all rows, also with the same shapes; a second generator finds what the
- * first one derived. */
+/* The caller's runs between those of a generator compute all rows, also with the same shapes; a second generator finds
+ * what the first one derived. */
 static void test_the_session_afterwards(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Sessions on an OpenCL device: results beside the processor's, the same bits in every run, weights that sessions share, calls
- * of OpenCL that fail one after another, memory that fails, names of devices. Skipped without OpenCL. */
+/* Sessions on an OpenCL device: results beside the processor's, the same bits in every run, weights that sessions
+ * share, calls of OpenCL that fail one after another, memory that fails, names of devices. Skipped without OpenCL. */
 #include "failure_trace.h"
 #include "engine/session/session.h"
 #include "ops/device.h"

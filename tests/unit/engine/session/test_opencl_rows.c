@@ -47,7 +47,8 @@ static size_t count_device_steps(const prony_session *session)
 {
     const prn_plan *plan = session->current->plan;
     size_t count = 0;
-    for (size_t i = 0; i < plan->step_count; i++) count += plan->steps[i]->kernel && plan->steps[i]->kernel->memory_space;
+    for (size_t i = 0; i < plan->step_count; i++)
+        count += plan->steps[i]->kernel && plan->steps[i]->kernel->memory_space;
     return count;
 }
 
