@@ -146,8 +146,8 @@ static bool is_like(const prn_kernel *k, bool plain_only, const prn_kernel *like
 {
     if (plain_only && (k->own_layout || k->memory_space)) return false;
     if (!like) return true;
-    return k->own_layout == like->own_layout && k->memory_space == like->memory_space && strcmp(k->backend, like->backend) == 0 &&
-           (!like->name || strcmp(k->name, like->name) == 0);
+    return k->own_layout == like->own_layout && k->memory_space == like->memory_space &&
+           strcmp(k->backend, like->backend) == 0 && (!like->name || strcmp(k->name, like->name) == 0);
 }
 
 enum { MOST_KERNELS = 64 }; /* rows of an operator that may predict, or refuse */

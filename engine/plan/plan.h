@@ -41,7 +41,7 @@ typedef struct prn_plan_value {
     uint32_t buffer;   /* of a root in the arena; otherwise PRN_NO_BUFFER */
     bool constant, input, dynamic;
     uint8_t memory_space; /* PRN_ON_HOST, or the number of one of the plan's memory spaces */
-    uint64_t room; /* of a root in one of them: its bytes there, which `bytes` may be fewer than later */
+    uint64_t room;        /* of a root in one of them: its bytes there, which `bytes` may be fewer than later */
     prn_weight_cache_entry *shared; /* of constants: see prn_value_def */
     void *user_bytes;               /* of a root: bytes outside of the arena where it is written instead; NULL: none */
 } prn_plan_value;

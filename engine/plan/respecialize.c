@@ -35,7 +35,8 @@ static bool take_shapes(prn_plan *plan)
         if (value->dynamic) continue;
         value->bytes = prn_layout_bytes(&value->value);
         if (value->buffer != PRN_NO_BUFFER && value->bytes > plan->memory.buffers[value->buffer].bytes) return false;
-        if (value->memory_space != PRN_ON_HOST && value->alias == PRN_NO_VALUE && value->bytes > value->room) return false;
+        if (value->memory_space != PRN_ON_HOST && value->alias == PRN_NO_VALUE && value->bytes > value->room)
+            return false;
     }
     for (uint32_t n = 0; n < reach->view_count; n++) {
         uint64_t offset;

@@ -232,7 +232,8 @@ static size_t find_candidates(const prn_step *step, const prn_kernel **out)
     size_t count = 1;
     out[0] = standard;
     for (size_t i = 0; i < found && count < PRN_TUNE_MOST_KERNELS; i++) {
-        if (all[i] == standard || all[i]->memory_space || standard->memory_space || strcmp(all[i]->backend, "reference") == 0)
+        if (all[i] == standard || all[i]->memory_space || standard->memory_space ||
+            strcmp(all[i]->backend, "reference") == 0)
             continue;
         if (must_store(&step->context, standard) && serves_float32(all[i])) continue;
         out[count++] = all[i];

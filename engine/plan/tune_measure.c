@@ -236,7 +236,8 @@ static prony_status time_reorder(bench *b, const prony_value *like, prn_layout f
 static bool tune_measure_has_form(const prn_plan *plan, uint32_t value, prn_layout layout)
 {
     for (uint32_t v = plan->values[value]->source; v != PRN_NO_VALUE; v = plan->values[v]->variant)
-        if (plan->values[v]->value.layout == (uint8_t)layout && plan->values[v]->memory_space == PRN_ON_HOST) return true;
+        if (plan->values[v]->value.layout == (uint8_t)layout && plan->values[v]->memory_space == PRN_ON_HOST)
+            return true;
     return false;
 }
 

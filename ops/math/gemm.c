@@ -210,7 +210,7 @@ static prony_status gemm_opencl_half_prepare(const prony_context *context, prn_p
      .run = prn_opencl_run,                                                                                            \
      .facts = prn_opencl_gemm_half_facts,                                                                              \
      .release = prn_opencl_release,                                                                                    \
-     .memory_space = &prn_opencl_space,                                                                                       \
+     .memory_space = &prn_opencl_space,                                                                                \
      .host_inputs = 2,                                                                                                 \
      .post_ops = true},
 #else

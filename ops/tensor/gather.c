@@ -222,7 +222,7 @@ static prony_status gather_opencl_run(const prony_context *context)
      .prepare = gather_opencl_prepare,                                                                                 \
      .run = gather_opencl_run,                                                                                         \
      .release = prn_opencl_release,                                                                                    \
-     .memory_space = &prn_opencl_space,                                                                                       \
+     .memory_space = &prn_opencl_space,                                                                                \
      .host_inputs = 2},
 #else
 #define GATHER_OPENCL_ROW(stem)

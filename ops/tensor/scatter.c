@@ -117,7 +117,7 @@ static prony_status scatter_opencl_prepare(const prony_context *context, prn_pre
      .prepare = stem##_opencl_prepare,                                                                                 \
      .run = stem##_opencl_run,                                                                                         \
      .release = prn_opencl_release,                                                                                    \
-     .memory_space = &prn_opencl_space,                                                                                       \
+     .memory_space = &prn_opencl_space,                                                                                \
      .host_inputs = 2},
 #else
 #define SCATTER_OPENCL_ROW(stem)

@@ -25,7 +25,7 @@ void prn_opencl_release(void *state);
      .prepare = PREPARE,                                                                                               \
      .run = RUN,                                                                                                       \
      .release = prn_opencl_release,                                                                                    \
-     .memory_space = &prn_opencl_space,                                                                                       \
+     .memory_space = &prn_opencl_space,                                                                                \
      __VA_ARGS__},
 #else
 #define PRN_OPENCL_ROW(...)

@@ -296,8 +296,8 @@ static prony_status write_back(const prony_context *context, const append_state 
     prony_status status = PRONY_OK;
     for (size_t b = 0, end; b < kept->batch && status == PRONY_OK; b = end) {
         for (end = b + 1; end < kept->batch && past_of(kept, end) == past_of(kept, b);) end++;
-        status =
-            prn_opencl_kv_cache_write(context, cache, address, b * each, (end - b) * each, past_of(kept, b), kept->rows);
+        status = prn_opencl_kv_cache_write(context, cache, address, b * each, (end - b) * each, past_of(kept, b),
+                                           kept->rows);
     }
     return status;
 }

@@ -50,7 +50,7 @@ struct prn_device {
     size_t block_count, block_capacity;
     prn_device_use use;
     _Atomic bool unsettled;                     /* copies to host bytes were queued, and nothing has waited since */
-    struct opencl_kv_cache *caches;                /* opencl_kv_cache.c */
+    struct opencl_kv_cache *caches;             /* opencl_kv_cache.c */
     void (*release_caches)(prn_device *device); /* NULL: there were none yet */
     int64_t clock_ahead_ns;                     /* the host's clock less the device's: the least seen */
     bool clock_known;
