@@ -242,12 +242,14 @@ typedef struct prn_kernel {
                                  bytes are not taken over */
     bool own_layout;           /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
                             plain */
-    bool layout_invariant;     /* an element-wise map or a move: its outputs have the same bits in every layout */
+    bool layout_invariant;     /* an element-wise map or a move: its outputs have the same bits in every layout, but for
+                            which of two NaNs it keeps */
     uint32_t packs; /* bit i: of a constant input i, supported, profitable, layouts and prepare look at nothing but the
                             address, apart from the `build` handed to the host's `packed`. Its bytes are then there
                             while it is packed, and in runs only if it was not. */
-    uint32_t unaligned;            /* bit i: input i is read as bytes, wherever they lie */
-    const prn_memory_space *memory_space; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
+    uint32_t unaligned; /* bit i: input i is read as bytes, wherever they lie */
+    const prn_memory_space
+        *memory_space; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
                                      steps whose types and shapes are known before a run take one that is elsewhere */
     uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the
                                            same */
