@@ -242,7 +242,8 @@ typedef struct prn_kernel {
                                  bytes are not taken over */
     bool own_layout;           /* makes a layout of its own whatever it is offered: no kernel for steps that must stay
                             plain */
-    bool layout_invariant;     /* an element-wise map or a move: its outputs have the same bits in every layout */
+    bool layout_invariant;     /* an element-wise map or a move: its outputs have the same bits in every layout, but for
+                            which of two NaNs it keeps */
     uint32_t packs; /* bit i: of a constant input i, supported, profitable, layouts and prepare look at nothing but the
                             address, apart from the `build` handed to the host's `packed`. Its bytes are then there
                             while it is packed, and in runs only if it was not. */

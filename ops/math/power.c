@@ -135,10 +135,8 @@ static prony_status run_one_exponent(const prony_context *context)
 {
     const prony_value *exponent = context->inputs[1];
     prn_map_id map;
-    if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map)) {
-        return both_f32(context) && context->inputs[0]->layout == PRN_PLAIN ? run_both_f32(context)
-                                                                            : run_power(context);
-    }
+    if (!map_of(prn_get_f64(exponent->data, exponent->dtype, 0), &map))
+        return both_f32(context) ? run_both_f32(context) : run_power(context);
     return prn_run_map_f32(context, map, 0.0f, 0.0f);
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/shape.h"
 
+#include <math.h>
 #include <string.h>
 
 static int64_t element_at(prn_layout layout, int64_t n, int64_t c, int64_t s, int64_t channels, int64_t spatial)
@@ -50,4 +51,18 @@ bool op_case_padding_is_zero(const prony_value *value)
         }
     }
     return true;
+}
+
+int64_t op_case_other_bits(const prony_value *a, const prony_value *b)
+{
+    const size_t width = prony_dtype_bytes(a->dtype, 1);
+    const int64_t count = prony_shape_numel(&a->shape);
+    if (memcmp(a->data, b->data, prn_value_bytes(a)) == 0) return -1;
+    for (int64_t i = 0; i < count; i++) {
+        const size_t at = (size_t)i * width;
+        if (memcmp((const char *)a->data + at, (const char *)b->data + at, width) == 0) continue;
+        if (a->dtype != PRONY_FLOAT32 || !isnan(((const float *)a->data)[i]) || !isnan(((const float *)b->data)[i]))
+            return i;
+    }
+    return -1;
 }

@@ -1,6 +1,6 @@
 /* Runs one row: infer, cost, then every usable kernel, in every layout it accepts, against the last (reference) kernel.
  * Each tensor is a block of its own, outputs and scratch are filled with a pattern before each run, and a run at one to
- * four threads must give the same bytes. Invariant: a case passes only if every kernel ran. */
+ * four threads must give the same bytes, as must a kernel that is layout_invariant in every layout. Invariant: a case passes only if every kernel ran. */
 #include "tests/support/op_cases.h"
 
 #include "engine/run/services.h"
@@ -39,6 +39,8 @@ typedef struct bench {
     bool deep;              /* sums of so many terms that an activation after them shows more of their rounding than
                                allowed */
     prony_value expected[OP_CASE_MAX_VALUES]; /* the reference's outputs, plain */
+    prony_value
+        first[OP_CASE_MAX_VALUES]; /* the tested kernel's in the first layout, plain, if it is layout_invariant */
     void *packed[MAX_BLOCKS];
     size_t packed_count;
 } bench;
@@ -235,7 +237,25 @@ static bool same_bytes(bench *b, prony_value *first)
     return true;
 }
 
-static bool check_outputs(bench *b)
+/* Takes over `plain`, output k in one more layout. */
+static bool check_bits(bench *b, size_t k, const prony_value *plain)
+{
+    if (!b->first[k].data) {
+        b->first[k] = *plain;
+        return true;
+    }
+    const int64_t at = op_case_other_bits(&b->first[k], plain);
+    prn_free_aligned(plain->data);
+    return at < 0 || complain(b, "output %zu element %lld has other bits than in another layout", k, (long long)at);
+}
+
+static void drop_first(bench *b)
+{
+    for (size_t k = 0; k < OP_CASE_MAX_VALUES; k++) prn_free_aligned(b->first[k].data);
+    memset(b->first, 0, sizeof b->first);
+}
+
+static bool check_outputs(bench *b, const prn_kernel *kernel)
 {
     for (size_t k = 0; k < b->context.output_count; k++) {
         prony_value plain = b->out[k];
@@ -249,7 +269,10 @@ static bool check_outputs(bench *b)
             continue;
         }
         bool ok = agree(b, k, &plain);
-        prn_free_aligned(plain.data);
+        if (ok && kernel->layout_invariant)
+            ok = check_bits(b, k, &plain);
+        else
+            prn_free_aligned(plain.data);
         if (!ok) return false;
     }
     return true;
@@ -302,7 +325,7 @@ static bool run_all(bench *b, const prn_kernel *kernel, const char *layouts)
             b->refused = !b->expected[0].data && status != PRONY_INTERNAL;
             ok = complain(b, "%s", b->error.message);
         } else if (!have_first) {
-            ok = check_outputs(b) && check_places(b, kernel, b->out);
+            ok = check_outputs(b, kernel) && check_places(b, kernel, b->out);
             memcpy(first, b->out, sizeof first);
             have_first = true;
             for (size_t k = 0; k < b->context.output_count; k++) b->out[k].data = NULL;
@@ -373,7 +396,8 @@ static bool run_kernel(bench *b, const prn_kernel *kernel)
     if (!prn_kernel_takes_types(kernel, &b->context) || (b->post_ops.count && !kernel->post_ops)) return true;
     if (kernel->supported && !kernel->supported(&b->context)) return true;
     if (spreads_infinity(b, kernel)) return true;
-    for (size_t offer = 0; offer < (kernel->layouts ? 4 : 1); offer++) {
+    bool ok = true;
+    for (size_t offer = 0; offer < (kernel->layouts ? 4 : 1) && ok; offer++) {
         prn_layout *asked = seen[seen_count];
         memset(asked, 0, sizeof seen[0]);
         plan_inputs(b, offers[offer]);
@@ -387,9 +411,10 @@ static bool run_kernel(bench *b, const prn_kernel *kernel)
         seen_count++;
         char layouts[64];
         snprintf(layouts, sizeof layouts, "offered %s", prn_layout_name(offers[offer]));
-        if (!run_in_layouts(b, kernel, asked, asked + OP_CASE_MAX_VALUES, layouts)) return false;
+        ok = run_in_layouts(b, kernel, asked, asked + OP_CASE_MAX_VALUES, layouts);
     }
-    return true;
+    drop_first(b);
+    return ok;
 }
 
 /* ---- the row */
