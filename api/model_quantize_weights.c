@@ -31,7 +31,8 @@ typedef struct weights_layer {
     const char *reason;
 } weights_layer;
 
-/* The next layer in the order of scopes and nodes, of products from *p on and refusals from *r on. */
+/* The next layer in the order of scopes and nodes, of products from *p on and refusals from *r on, of which one is left
+ * at least. */
 static weights_layer quantize_weights_next(const prn_block_plan *plan, size_t *p, size_t *r)
 {
     const prn_block_product *product = *p < plan->product_count ? &plan->products[*p] : NULL;
@@ -44,7 +45,7 @@ static weights_layer quantize_weights_next(const prn_block_plan *plan, size_t *p
         return (weights_layer){product->scope, product->node, &plan->weights[product->weight], NULL};
     }
     ++*r;
-    return (weights_layer){refusal->scope, refusal->node, NULL, refusal->reason};
+    return refusal ? (weights_layer){refusal->scope, refusal->node, NULL, refusal->reason} : (weights_layer){0};
 }
 
 /* The layers that were quantized and those that stay in float, kept with the model. */

@@ -41,6 +41,7 @@ PRN_SIMD_PICK(prn_row_direct_simd, prn_row_direct_simd_, const prn_row_direct_si
 enum {
     MOST_TAPS = 4096, /* of all input channels of a group */
     MOST_POSITIONS = 1 << 17,
+    MOST_STRIDE = 8,
     MOST_PLANE = 1 << 24,  /* floats of a channel as it is copied, which nothing interrupts */
     MOST_COPIED = 1 << 28, /* floats */
     TASK_WORK = 400000,    /* multiply-adds */
@@ -68,6 +69,19 @@ typedef struct flat_plan {
     int32_t *steps;
     prn_row_direct_part *parts;
 } flat_plan;
+
+/* true: no product of extents in conv_row_direct_lay_out overflows. */
+static bool extents_fit(const prn_conv *conv)
+{
+    const prn_window *window = &conv->window;
+    for (int a = 1; a < PRN_WINDOW_AXES; a++) {
+        if (window->in[a] > MOST_POSITIONS || window->out[a] > MOST_POSITIONS ||
+            window->pad_begin[a] > MOST_POSITIONS || prn_window_reach(window, a) > MOST_POSITIONS ||
+            window->stride[a] > MOST_STRIDE)
+            return false;
+    }
+    return true;
+}
 
 /* The layout in which rows follow one another so that vectors run across row ends: pitch, rows, and whether the image
  * must be copied with its padding first. */
@@ -107,14 +121,7 @@ bool prn_conv_row_direct_supported(const prony_context *context)
     if (!conv.weights->data || (conv.bias && !conv.bias->data)) return false;
     if (conv.batch < 1 || conv.group_in < 1 || conv.group_out < 1 || conv.out_spatial < 1) return false;
     if (!prn_conv_in_plane(&conv) || conv.kernel_volume > MOST_TAPS / conv.group_in) return false;
-    for (int a = 1; a < PRN_WINDOW_AXES; a++) {
-        const prn_window *window = &conv.window;
-        const int64_t most = MOST_POSITIONS;
-        if (window->in[a] > most || window->out[a] > most || prn_window_reach(window, a) > most ||
-            window->pad_begin[a] > most)
-            return false;
-        if (window->stride[a] > 8) return false;
-    }
+    if (!extents_fit(&conv)) return false;
     const flat_image image = conv_row_direct_lay_out(&conv, prn_row_direct_rows());
     if (image.positions > MOST_POSITIONS || image.plane > INT32_MAX / conv.group_in) return false;
     if (image.copied && image.plane > MOST_PLANE) return false;
@@ -125,7 +132,7 @@ double prn_conv_row_direct_predict(const prony_context *context)
 {
     prn_conv conv;
     if (prn_conv_read(context, &conv) != PRONY_OK || conv.batch < 1 || conv.group_in < 1 || conv.group_out < 1 ||
-        !prn_conv_in_plane(&conv))
+        !prn_conv_in_plane(&conv) || !extents_fit(&conv))
         return INFINITY;
     const flat_image image = conv_row_direct_lay_out(&conv, prn_row_direct_rows());
     const double copied = image.copied ? (double)image.plane * (double)conv.in_channels * (double)conv.batch : 0;

@@ -240,7 +240,7 @@ class Study(ClusterTest):
         for loop in loops:
             self.addCleanup(loop.wait)
             self.addCleanup(loop.kill)
-        words = ["scale", model, "-b", "96", "-x", "1", "--processes", "5", "-r", "3", "-w", "1", "--json", path, "--no-color"]
+        words = ["scale", model, "-b", "384", "-x", "1", "--processes", "5", "-r", "3", "-w", "1", "--json", path, "--no-color"]
         run = Launch(self, (3, ["taskset", "-c", str(quiet), PRONY_MPI], words, None),
                      (1, ["nice", "-n", "5", "taskset", "-c", str(shared), PRONY_MPI], words, None))
         self.assertEqual(run.wait(), DONE, run.out + run.err)
