@@ -43,11 +43,12 @@ static const unsigned function_counts[MODULES] = {0, 16, 9, 15, 7, 16, 7};
 static nvtx_slot slots[MODULES][MOST_FUNCTIONS];
 static nvtx_slot *slot_tables[MODULES][MOST_FUNCTIONS + 1]; /* ends with NULL */
 
+/* Called by the tool; either pointer may be NULL. */
 static int module_table(int module, nvtx_slot ***table, unsigned *count)
 {
     if (module < CORE || module >= MODULES) return 0;
-    *table = slot_tables[module];
-    *count = function_counts[module];
+    if (table) *table = slot_tables[module];
+    if (count) *count = function_counts[module];
     return 1;
 }
 

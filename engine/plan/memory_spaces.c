@@ -66,7 +66,7 @@ static prony_status allot_place(prn_plan *plan, uint8_t number, place_buffers *b
     find_buffers(plan, number, b);
     PRN_TRY(prn_memory_plan(b->buffers, b->count, (uint32_t)plan->step_count + 1, ALIGNMENT, &at->figures, error));
     const uint64_t bytes = at->figures.planned_bytes ? at->figures.planned_bytes : ALIGNMENT;
-    PRN_TRY(check_device_limit(plan, bytes, "the values of a run", error));
+    PRN_TRY(check_device_limit(plan, bytes, "the arena of a run", error));
     at->block = bytes <= SIZE_MAX ? at->memory_space->take(plan->options.device, (size_t)bytes) : NULL;
     if (!at->block)
         return prn_fail(error, PRONY_OUT_OF_MEMORY, "no room for %llu bytes at %s", (unsigned long long)bytes,
