@@ -180,6 +180,17 @@ part_required() {
 
 # ---- main ----
 
+# The end of a long log is often all that is read, so it repeats the failures of every part.
+print_failures() { # PART...
+    local name
+    for name in "$@"; do
+        echo "== $name failed; its failures and last lines:"
+        grep -E '\*\*\*(Failed|Timeout|Exception|Not Run)|\*\*\* \[|: error: |undefined reference|^FAIL|^[^ ]*\.(sh|py): ' "$logs/$name" | tail -n 20 || true
+        echo "   ..."
+        tail -n 15 "$logs/$name"
+    done
+}
+
 main() {
     local within='' first=1 list=() left=() failed=() began=$SECONDS name start status at
     while [ $# -gt 0 ]; do
@@ -198,6 +209,8 @@ main() {
             list+=("$1"); shift ;;
         esac
     done
+    logs=$(mktemp -d) # of print_failures
+    trap 'rm -rf "$logs"' EXIT
     [ ${#list[@]} -gt 0 ] || fail "name a part: $(awk 'NF { printf "%s ", $1 }' <<<"$parts")"
     for ((at = 0; at < ${#list[@]}; at++)); do
         name=${list[(at + first - 1) % ${#list[@]}]}
@@ -210,7 +223,7 @@ main() {
         announce "$name" || status=$?
         [ "$status" -ne 3 ] || continue
         [ "$status" -eq 0 ] || exit 1
-        if (set -e; "part_$name"); then
+        if (set -eo pipefail; "part_$name" 2>&1 | tee "$logs/$name"); then
             echo "== $name: passed in $((SECONDS - start)) s"
         else
             echo "== $name: FAILED after $((SECONDS - start)) s"
@@ -219,7 +232,7 @@ main() {
         fi
     done
     [ ${#left[@]} -eq 0 ] || echo "Left out because they need more than $within minutes: ${left[*]}"
-    [ ${#failed[@]} -eq 0 ] || { echo "Failed: ${failed[*]}"; exit 1; }
+    [ ${#failed[@]} -eq 0 ] || { print_failures "${failed[@]}"; echo "Failed: ${failed[*]}"; exit 1; }
 }
 
 main "$@"

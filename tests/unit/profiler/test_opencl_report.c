@@ -6,7 +6,6 @@
 #include "prony_judge.h"
 #include "tests/support/device_here.h"
 #include "tests/support/model_run.h"
-#include "tests/support/text_sink.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -20,6 +19,7 @@
 
 #ifdef PRN_HAVE_OPENCL
 #include "profiler/report/report.h"
+#include "tests/support/text_sink.h"
 
 static char root[200];
 
