@@ -28,7 +28,7 @@ python=(python3 python3-dev python3-venv python3-pip python3-setuptools python3-
 python_test=(?python3-pandas ?python3-matplotlib ?python3-onnx ?python3-pytest ?mypy)
 package=(dpkg-dev file) # cpack reads dependencies with them
 bare=(debootstrap)
-arm64=(debootstrap qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross dpkg-dev file llvm)
+arm64=(debootstrap qemu-user-static gcc-aarch64-linux-gnu libc6-dev-arm64-cross dpkg-dev file ?llvm-19)
 mpi=(libopenmpi-dev openmpi-bin libmpich-dev mpich iproute2 ?slurm-wlm ?munge)
 models=(python3-numpy python3-onnx python3-torch python3-torchvision nodejs npm)
 
