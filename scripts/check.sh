@@ -52,12 +52,14 @@ announce() { # PART; 3: packages of a `?` group cannot be installed
     missing=$(scripts/install_packages.sh --missing "${groups[@]#\?}" | wc -w)
     echo "== $1: $(field "$1" 5)"
     echo "   $missing packages to install, up to $(field "$1" 3) MB of disk, about $(cores_minutes "$(field "$1" 2)") minutes with $jobs jobs"
+    local needed=()
+    for group in "${groups[@]}"; do [[ $group == \?* ]] || needed+=("$group"); done
+    scripts/install_packages.sh "${needed[@]}" || return 1 # in one call: without root, one line names them all
     for group in "${groups[@]}"; do
         if [[ $group == \?* ]] && ! scripts/install_packages.sh "${group#\?}"; then
             echo "$1: left out: packages of the group ${group#\?} cannot be installed here"
             return 3
         fi
-        [[ $group == \?* ]] || scripts/install_packages.sh "$group" || return 1
     done
 }
 
