@@ -158,7 +158,7 @@ static bool load_file(op_case_list *list, const char *path, char *message, size_
 bool op_cases_load(op_case_list *list, const char *folder, char *message, size_t message_bytes)
 {
     char pattern[1024];
-    snprintf(pattern, sizeof pattern, "%s/*.inc", folder);
+    snprintf(pattern, sizeof pattern, "%s/*/*.inc", folder);
     glob_t found;
     if (glob(pattern, 0, NULL, &found) != 0) {
         snprintf(message, message_bytes, "no files match %s", pattern);

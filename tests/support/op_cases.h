@@ -35,7 +35,7 @@ typedef struct op_case_list {
     size_t count, capacity;
 } op_case_list;
 
-/* Reads every *.inc of `folder`. false: `message` has the fault and its position. */
+/* Reads every *.inc in the folders of `folder`. false: `message` has the fault and its position. */
 bool op_cases_load(op_case_list *list, const char *folder, char *message, size_t message_bytes);
 void op_cases_release(op_case_list *list);
 
