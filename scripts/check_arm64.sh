@@ -135,6 +135,7 @@ main() {
     export PRONY_ARM64_ROOT=$root QEMU_LD_PREFIX=$root
     cd "$source"
     say "cross build"
+    rm -f build-arm64/CMakeCache.txt # it names libraries of an earlier run's system
     cmake --preset arm64 >/dev/null
     if [ "$mode" = package ]; then
         cmake --build build-arm64 -j "$jobs" --target prony_command prony | tail -n 3
