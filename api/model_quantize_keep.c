@@ -172,6 +172,10 @@ static prony_status decide(search *s, double *errors, prony_error *error)
     return find_fewest(s, all, error);
 }
 
+/* Keeps in float the fewest contractions that bring the loss down to options->keep_accuracy, a share of an output's
+ * range. A plan that meets it as it is keeps none. errors [node_count]: the loss with one node alone quantized, NAN
+ * where it was not measured. The trials run in float32 and unprofiled. s.trials scales the progress only; a halving
+ * that rounds up takes one trial more than the loop counts. */
 prony_status prn_quantize_keep(prn_quant_plan *plan, prony_model *model, const prony_quantize_options *options,
                                double *errors, prony_error *error)
 {

@@ -40,6 +40,8 @@ static int64_t evaluate_scored(const evaluation *e)
 
 /* ---- labels ---- */
 
+/* Element `index` of a tensor of labels. false: its type holds no class number; uint64 is not one of them, since its
+ * values may exceed *out. */
 static bool integer_at(const prony_value *value, int64_t index, int64_t *out)
 {
     const void *data = value->data;

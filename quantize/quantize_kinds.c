@@ -314,6 +314,9 @@ static size_t behind(const prn_quant_plan *plan, size_t n)
     return is ? reader : PRN_QUANT_NONE;
 }
 
+/* Decides node n's kind and the nodes that it takes along. A contraction's reason not to be quantized is noted even if
+ * another kind fits. Nodes taken along are a norm or bias directly behind, then a clamp behind that: q->result is the
+ * value after the last of them. */
 static void classify(prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];

@@ -121,6 +121,9 @@ bool pipeline_outstanding(const pipeline *p)
     return false;
 }
 
+/* Never blocks: it probes, receives and tests once for each input of the stage. A message's tag is the index of its
+ * input, so inputs may arrive in any order. A receive begins when its message has arrived, because MPI_Iprobe alone
+ * tells the size. `inputs` owns the bytes until the micro-batch is bound. */
 bool pipeline_advance(pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
@@ -314,6 +317,9 @@ static prony_status send_inputs(pipeline *p, prony_error *error)
 
 /* ---- a micro-batch ---- */
 
+/* The time until the tensors are there is waiting (a span of its own), the rest is computing. A profile binds its
+ * first micro-batch before it plans, and calls this again for its run. `bound` tells the second call, which receives
+ * nothing. */
 prony_status pipeline_before(void *user, prony_session *session, prony_error *error)
 {
     pipeline *p = user;

@@ -100,6 +100,9 @@ static int shard_check_usage(const sharded *s)
     return o->argument_count ? EXIT_DONE : (fail(o, "--shard needs a MODEL"), EXIT_USAGE);
 }
 
+/* All ranks call it. Each sends its build and model to rank 0, which answers with TAG_PLAN once they agree and `check`
+ * passes. No rank loads weights or measures before the answer. Every wait has a limit, so a missing rank ends the
+ * others. */
 int shard_meet(sharded *s, int (*check)(const sharded *s))
 {
     message own = {0};
@@ -356,6 +359,8 @@ static int end_all(sharded *s, int code, bool *together)
     return code;
 }
 
+/* Sets *together where all ranks leave at the same point, so that MPI may be finalised. Otherwise tensors may be in
+ * transit: nothing is freed, since a pending request may still write into its buffer, and the process ends at once. */
 int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
 {
     sharded s = {.o = o, .code = -1, .pipe = {.o = o, .rank = cluster_rank(), .ranks = cluster_size()}};

@@ -144,6 +144,9 @@ int command_bench_load(const options *o)
     return bench_load(o, NULL);
 }
 
+/* The busy process starts before the sessions exist, so set-up and warm-up meet the same load as the measurement. It
+ * ends before results are written. An interrupted load writes the results until then. With ranks, rank 0 alone
+ * writes. */
 int bench_load(const options *o, const load_ranks *ranks)
 {
     load l = {.o = o,

@@ -107,6 +107,8 @@ prony_session_options scale_session_options(const options *o)
     return session;
 }
 
+/* Makes the study from the command's options. prony_study_create copies the arguments for the processes of the blocks,
+ * so `a` is freed here on every path. */
 static int plan(const options *o, prony_model *model, prony_study **study)
 {
     prony_error error = {0};

@@ -289,6 +289,8 @@ static int open_service(service *s)
     return EXIT_DONE;
 }
 
+/* The order at the end matters: accepted requests are answered and HTTP ends, metrics and history are written, then
+ * models close. A model that still runs at end_ns is in use by its threads, so the process ends without freeing it. */
 int command_serve(const options *o)
 {
     static service s; /* large */

@@ -31,6 +31,8 @@ static bool decoder_counts_tokens(const prony_value_info *input)
            !strstr(input->name, "cross");
 }
 
+/* Fills an input that has neither a role nor -i: random floats, or ones. An input that looks like a cache or counts
+ * tokens is refused: invented data there would change the work of a step. */
 static int decoder_fill_input(const options *o, decoder *d, const char *name, int64_t batch)
 {
     prony_error error = {0};

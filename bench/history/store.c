@@ -76,6 +76,9 @@ static bool hits_file_limit(const history_store *s)
            limit.rlim_cur != RLIM_INFINITY;
 }
 
+/* Reports the connection's last error with the file's name, and returns EXIT_FAILED. `action` completes "cannot ...".
+ * Callers call no other function of SQLite in between, because that would replace the error. Without a database,
+ * opening had no memory. */
 int store_fail(const history_store *s, const char *action)
 {
     const int code = s->db ? sqlite3_errcode(s->db) : SQLITE_NOMEM, system = s->db ? sqlite3_system_errno(s->db) : 0;

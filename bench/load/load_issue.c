@@ -179,6 +179,9 @@ static bool load_issue_go_on(const load_plan *plan, size_t queries, double secon
     return seconds < plan->seconds || queries < plan->least;
 }
 
+/* Issues queries until the plan ends, a closed loop fails or the user interrupts; false: out of memory. `due` advances
+ * by exponential gaps from the seed alone, so one seed gives one schedule. The display, the other ranks and `hopeless`
+ * are looked at every 100 ms; chosen without measurement. */
 static bool run_queries(load *l, const load_plan *plan, query_list *list, load_result *out)
 {
     uint64_t random = plan->seed;

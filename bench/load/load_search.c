@@ -38,6 +38,9 @@ static double short_seconds(double seconds)
     return seconds / SHORT_PART < SHORTEST ? SHORTEST : seconds / SHORT_PART;
 }
 
+/* Measures one rate for the search, in a whole phase or in a short one that may give up. A phase lasts at most ten
+ * times as long as planned, and a short one asks for 100 queries at most; both chosen without measurement. Each phase
+ * has a seed of its own. s->out owns the result to report, s->searched the list of all. */
 static int phase(void *user, double rate, bool whole, rate_count *out)
 {
     searcher *s = user;

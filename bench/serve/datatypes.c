@@ -206,6 +206,7 @@ static void put_float64(text_buffer *to, double value)
         buffer_text(to, "null");
 }
 
+/* An integer as JSON. The default are types of 4 and 2 bits, whose elements share bytes. */
 static void put_integer(text_buffer *to, prony_dtype dtype, const void *data, size_t index)
 {
     switch (dtype) {
@@ -238,6 +239,8 @@ static void put_integer(text_buffer *to, prony_dtype dtype, const void *data, si
     }
 }
 
+/* Element `index` of a tensor as JSON. A float of less than 32 bits becomes the double of its value, and a complex
+ * number [re, im]. NaN and infinity become null, since JSON lacks them. */
 void datatype_put(text_buffer *to, prony_dtype dtype, const void *data, size_t index)
 {
     const prony_string *text = data;

@@ -17,6 +17,9 @@ enum { BACKLOG = 511, HTTP_THREADS = 2, DRAIN_STEP_NS = 20000000, LAST_NS = 5000
 
 /* ---- connections ---- */
 
+/* libmicrohttpd's notice of a new or ended connection; the service's list of clients follows. c->link points at the
+ * pointer to c, so a client leaves the list without a search. A client without a link never joined it: memory or its
+ * socket was missing. */
 static void watch_client(void *user, struct MHD_Connection *connection, void **context,
                          enum MHD_ConnectionNotificationCode code)
 {

@@ -43,6 +43,8 @@ prony_status version_describe(model_version *v, prony_error *error)
     return status;
 }
 
+/* A percentile is kept only if enough requests support it (above). `values` lie on the stack: prony_history_add copies
+ * them. */
 void version_keep(model_version *v)
 {
     prony_error error = {0};

@@ -130,6 +130,9 @@ static void session_note_alike(prony_session *session)
     }
 }
 
+/* A session is complete before it is returned: prony_session_release takes one at any point from here on. Threads are
+ * counted, not started, until the first run. The affinity list is split among the `sharers`: this session's threads
+ * begin at position index * threads. */
 prony_status prn_session_create_among(prony_session **out, prony_model *model, const prony_session_options *options,
                                       int index, int sharers, prony_error *error)
 {

@@ -339,6 +339,8 @@ static prony_status add_study(reading *r, const char *schema, const prn_json_val
     return r->reader.status;
 }
 
+/* All runs of the document are added, or none: a failure sets the count back. Texts are copied to the history, so the
+ * document is released here. */
 prony_status prony_history_add_document(prony_history *history, const char *name, const char *json, size_t size,
                                         prony_error *error)
 {

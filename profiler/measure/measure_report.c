@@ -247,6 +247,8 @@ static prony_status fill_around(prony_report *report, prn_recording *r, prony_er
     return PRONY_OK;
 }
 
+/* Reasons come last, because they read the rows and times that the steps before fill. *out is set only on success; the
+ * report is the caller's. A cancelled run has no outputs to hash. */
 prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_error *error)
 {
     prony_session *session = r->session;

@@ -41,6 +41,8 @@ static const prony_node *py_operators_node_of(node_view *self)
     return NULL;
 }
 
+/* The attribute of this name in the Python type of its kind, or `otherwise`. Every result is a copy: the node is valid
+ * during its call only. Bytes of a string that are not UTF-8 survive as surrogates. */
 static PyObject *node_get(node_view *self, PyObject *args)
 {
     const char *name;
