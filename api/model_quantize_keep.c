@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Samples for a trial of the plan, and for one of each node alone, which there are more of; chosen without
+ * measurement. */
 enum { MOST_SAMPLES = 32, SAMPLES_ALONE = 8 };
 
 /* One output over all samples of the float model. */

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Batches that are profiled, and the time between two reports of progress; chosen without measurement. */
 #define MEASURED_RUNS 1000
 #define PROGRESS_NS 100000000
 enum { TOP_CLASSES = 5 };

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+/* Operands of a Concat, as in engine/rewrites/quantized_moves.c, and nodes of a function; chosen without
+ * measurement. */
 enum { MOST_OPERANDS = 32, MOST_PARTS = 16 };
 
 /* ---- looking ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define LARGEST_CODE 127
+/* Half of what int32 holds, so that the sum of products has the other half. */
 #define LARGEST_BIAS 0x1p30
 
 float prn_power_of_two(float scale)

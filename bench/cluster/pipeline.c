@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+/* MOST_SENDING messages are in transit before the stage waits, and SPINS looks come before the thread sleeps; both
+ * chosen without measurement. TAG_OUTPUTS is above the index of any input; MPI allows tags to 32767. */
 enum { MOST_SENDING = 16, TAG_OUTPUTS = 20000, SPINS = 2000 };
 enum { RUN_GOES_ON = -1, RUN_ENDED = -2 }; /* behind the outputs of a micro-batch */
 

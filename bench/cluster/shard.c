@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Runs if -t, not -r, says how long; chosen without measurement. MEASURED_BATCHES of an evaluation are stamped. */
 enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MEASURED_BATCHES = 1000 };
 
 #define USUAL_SECONDS 3.0

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define DEFAULT_SECONDS 10.0
+/* Requests of a `multi` query (as in LoadGen), warm-up queries of each session, and the fewest offline queries;
+ * chosen without measurement. */
 enum { DEFAULT_SAMPLES = 8, WARMUP_QUERIES = 10, OFFLINE_QUERIES = 8 };
 
 /* ---- options ---- */

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Limit of a block in seconds, and its multiple of the planned time: only a process that hangs reaches it. Chosen
+ * without measurement. */
 enum { LIMIT_LEAST = 60, LIMIT_FACTOR = 10 };
 
 /* ---- the plan ---- */

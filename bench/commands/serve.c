@@ -22,6 +22,7 @@
 #define SECOND_NS INT64_C(1000000000)
 #define LOOK_NS INT64_C(100000000)  /* signals are looked for as often */
 #define LAST_NS INT64_C(3000000000) /* at the end, for runs whose requests were answered */
+/* Between two writes of the metrics' file; chosen without measurement. */
 enum { METRICS_SECONDS = 10 };
 
 /* ---- names ---- */

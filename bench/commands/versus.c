@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* OWN_WORDS: prony, COMMAND, MODEL, -x, its value, and NULL. Limit of a process in seconds, and its multiple of
+ * --seconds: only one that hangs reaches it. Chosen without measurement. */
 enum { OWN_WORDS = 6, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
 #define PROFILED_RUNS "20"
 #define PROFILE_PREFIX "profile"

@@ -19,7 +19,7 @@
 enum {
     APPLICATION_ID = 0x50524e48, /* "PRNH" */
     SCHEMA_VERSION = 1,
-    BUSY_MS = 60000,
+    BUSY_MS = 60000, /* longest wait for another writer; chosen without measurement */
 };
 
 /* Step k makes version k + 1 of version k. Only the last step changes; a released one never does. */

@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+/* Fewest runs of a cell; lone requests, which follow a pause, for the time of a dispatch. Chosen without
+ * measurement. */
 enum { FEWEST_RUNS = 8, LONE_REQUESTS = 60, FEWEST_LONE = 5, PAUSE_NS = 1000000 };
 
 typedef struct measurement {

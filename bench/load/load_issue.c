@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+/* Requests in flight per session and largest batch; SPIN_NS before a query is due the thread stops sleeping, since a
+ * sleep ends late; NAP_NS is the longest delay of an interruption. Chosen without measurement. */
 enum { BLOCK_QUERIES = 4096, OFFLINE_DEPTH = 4, SPIN_NS = 50000, NAP_NS = 50000000 };
 
 typedef struct query_list {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #define SHORT_PART 8 /* a short phase is 1 / SHORT_PART of a whole one */
+/* Seconds of the shortest phase, and how far above the offline throughput a rate is tried; chosen without
+ * measurement. */
 #define SHORTEST 0.25
 #define BEYOND_CAPACITY 1.02
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Layers that a run of the history keeps, so that its size is bounded; chosen without measurement. */
 enum { LAYER_LIMIT = 20000 };
 
 typedef struct reading {

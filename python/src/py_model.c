@@ -226,6 +226,7 @@ static PyObject *model_rows(pyp_model *self, PyObject *args)
 
 /* ---- parts ---- */
 
+/* Names at one end of a part; their pointers lie on the stack. */
 enum { PART_MOST = 64 };
 
 static int names_of(const char **to, size_t *count, PyObject *list)
