@@ -1,7 +1,6 @@
 /* See the header. A ping is answered at once; half of the shortest of several round trips is the time of one message.
- * Sizes grow from 8 bytes to 1 MiB. Pairs without a
- * common rank may be measured at once. The clock's offset follows from the shortest round trip of all: its error is at most
- * half of that. */
+ * Sizes grow from 8 bytes to 1 MiB. Pairs without a common rank may be measured at once. The clock's offset follows
+ * from the shortest round trip of all: its error is at most half of that. */
 #include "bench/cluster/links.h"
 
 #include "bench/process/interrupt.h"

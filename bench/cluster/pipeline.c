@@ -1,5 +1,6 @@
-/* See the header. A message is a header of the type and shape, and the elements: each tensor may have another shape in
- * each micro-batch. Receives begin as soon as a message is there, and sends end, while the stage computes (progress.c). */
+/* See the header. A message is a header of the type and shape, and the elements: each tensor may have another shape
+ * in each micro-batch. Receives begin as soon as a message is there, and sends end, while the stage computes
+ * (progress.c). */
 #include "bench/cluster/pipeline.h"
 
 #include <limits.h>
@@ -88,7 +89,8 @@ static void end_outputs(pipeline *p)
     *in = (incoming){.request = MPI_REQUEST_NULL};
 }
 
-/* Rank 0: takes outputs as they arrive, one message at a time, also while it has micro-batches of its own to compute. */
+/* Rank 0: takes outputs as they arrive, one message at a time, also while it has micro-batches of its own to
+ * compute. */
 static void take_model_outputs(pipeline *p)
 {
     incoming *in = &p->outputs_in;

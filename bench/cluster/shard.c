@@ -309,8 +309,8 @@ static int run_rank(sharded *s)
     return shard_take_last_word(s);
 }
 
-/* After a signal to rank 0: it came from the user, and every rank got it, or from the launcher, because a rank died. The
- * rank that says nothing is named. */
+/* After a signal to rank 0: it came from the user, and every rank got it, or from the launcher, because a rank died.
+ * The rank that says nothing is named. */
 static void say_interrupted(void *user)
 {
     sharded *s = user;

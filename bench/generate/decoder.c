@@ -94,8 +94,8 @@ static int decoder_refuse_batch(const options *o, const prony_dim *dim, int64_t 
                                                 : "-b sets their number");
 }
 
-/* The same before there is a generator, which would refuse the caches of such a batch: rows of integers are ids, masks and
- * positions. */
+/* The same before there is a generator, which would refuse the caches of such a batch: rows of integers are ids, masks
+ * and positions. */
 static int decoder_check_batch(const options *o, const prony_model *model, int64_t batch)
 {
     for (size_t k = 0; k < o->model.dim_count; k++)

@@ -1,5 +1,5 @@
-/* prony bench --generate and prony profile --generate: prefill and decode of one configuration, or of several, one after
- * the other. */
+/* prony bench --generate and prony profile --generate: prefill and decode of one configuration, or of several, one
+ * after the other. */
 #include "bench/generate/generate.h"
 #include "bench/options/option_table.h"
 #include "bench/process/interrupt.h"

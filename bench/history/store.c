@@ -1,6 +1,8 @@
 /* A history as a SQLite file. Several processes may write at once: the write-ahead log keeps readers apart from the one
- * writer, and a writer waits up to BUSY_MS for another one. A transaction holds all runs of a command, so a killed process
- * leaves either all of them or none. */
+ * writer, and a writer waits up to BUSY_MS for another one. A transaction holds all runs of a command, so a killed
+ * process leaves either all of them or none. */
+#include "bench/history/history.h"
+
 #ifdef PRN_HAVE_SQLITE
 
 #include "bench/history/store.h"
@@ -287,8 +289,6 @@ void store_close(history_store *store)
 }
 
 #else /* without SQLite */
-
-#include "bench/history/history.h"
 
 int history_refuse(const options *o)
 {

@@ -99,8 +99,8 @@ static void issue(load *l, query *q)
     }
 }
 
-/* Waits until at most `most` queries are in progress. After an interruption the batcher drops the requests that wait, so
- * that at most the requests in its sessions are still served. */
+/* Waits until at most `most` queries are in progress. After an interruption the batcher drops the requests that wait,
+ * so that at most the requests in its sessions are still served. */
 static void await_queries(load *l, size_t most)
 {
     bool dropped = false;
@@ -235,8 +235,8 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
         free(all);
         return fail(l->o, "out of memory");
     }
-    /* Queries without memory are not in `count`; all others have ended, or were dropped by an interruption, which ends the
-     * load of every rank. */
+    /* Queries without memory are not in `count`; all others have ended, or were dropped by an interruption, which ends
+     * the load of every rank. */
     if (l->ranks && plan->shared && (interrupted() || !has_failed(l)))
         code = l->ranks->gather(l->ranks->user, &all, &list.count);
     if (code == EXIT_DONE) code = load_figures(l, all, list.count, out);

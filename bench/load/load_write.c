@@ -282,8 +282,9 @@ static void put_batching(FILE *to, const prony_batch_trial *t)
         fputs("], \"identical\": null, \"largest_difference\": null},\n", to);
 }
 
-/* "bound": null is no bound, "kept" has 99 % confidence, "missed" counts these queries. "cannot tell": these queries
- * kept it, but are too few for the confidence. "samples_ns" are latencies in order of issue, without failed queries. */
+/* "bound": null without a bound, "kept" has 99 % confidence, "missed" counts these queries. "cannot tell": these
+ * queries kept it, but are too few for the confidence. "samples_ns" are latencies in order of issue, without failed
+ * queries. */
 static void put_result(FILE *to, const load *l, const load_result *r)
 {
     fprintf(to, "  \"result\": {\n    \"queries\": %zu,\n    \"failed\": %zu,\n    \"samples\": %lld,\n", r->queries,

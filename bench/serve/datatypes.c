@@ -123,8 +123,8 @@ static double narrow_element(prony_dtype dtype, const void *data, size_t index)
     return narrow_value(bits, narrow_layout(dtype));
 }
 
-/* The code of the magnitude. Codes of magnitudes ascend without gaps: a step of the code is a step of the mantissa, also
- * from the subnormal numbers to the normal ones and from one exponent to the next. */
+/* The code of the magnitude. Codes of magnitudes ascend without gaps: a step of the code is a step of the mantissa,
+ * also from the subnormal numbers to the normal ones and from one exponent to the next. */
 static bool narrow_code(double magnitude, narrow_float f, unsigned *code)
 {
     int exponent, least = 1 - f.bias;

@@ -64,7 +64,8 @@ static bool sends_no_more(const service_client *c)
     return c->phase == CLIENT_SENDS && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* A body's last bytes may be on their way through libmicrohttpd while the socket is empty already: two sweeps must see it. */
+/* A body's last bytes may be on their way through libmicrohttpd while the socket is empty already: two sweeps must see
+ * it. */
 void service_sweep(service *s, int64_t now_ns)
 {
     pthread_mutex_lock(&s->lock);

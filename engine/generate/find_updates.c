@@ -1,8 +1,8 @@
 /*   past ── Gather ── Concat(., new) ── Unsqueeze ── Concat ── present
  *
- * Follows inputs that may be fed back: views of an input, then the operator that joins new rows to it or computes the next
- * state of a recurrence, then views of the result. An output at the end of this way is an update of the input, whatever
- * the names. Operators that mix values (products, norms) end it. */
+ * Follows inputs that may be fed back: views of an input, then the operator that joins new rows to it or computes the
+ * next state of a recurrence, then views of the result. An output at the end of this way is an update of the input,
+ * whatever the names. Operators that mix values (products, norms) end it. */
 #include "base/memory/alloc.h"
 #include "engine/generate/find.h"
 

@@ -1,5 +1,5 @@
-/* The pictures of the dashboard: a metric over the runs of a group, and its slowest layers over the same runs. Runs stand
- * at equal distances, since they come in bursts; the axis names their dates. */
+/* The pictures of the dashboard: a metric over the runs of a group, and its slowest layers over the same runs. Runs
+ * stand at equal distances, since they come in bursts; the axis names their dates. */
 #include "profiler/history/history_page.h"
 
 #include "profiler/exporters/svg/svg_labels.h"

@@ -1,5 +1,5 @@
-/* Implements history_configuration.h. Pieces that a run does not have are left out, so that an earlier history keeps its
- * texts when a version adds a piece. */
+/* Implements history_configuration.h. Pieces that a run does not have are left out, so that an earlier history keeps
+ * its texts when a version adds a piece. */
 #include "profiler/history/history_configuration.h"
 
 #include <string.h>

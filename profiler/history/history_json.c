@@ -1,5 +1,5 @@
-/* A history as JSON: "prony.history/1", "prony.trend/1" and "prony.trend_check/1". Rows name their group by its index in
- * `groups`, and their run by its index in `runs`. */
+/* A history as JSON: "prony.history/1", "prony.trend/1" and "prony.trend_check/1". Rows name their group by its index
+ * in `groups`, and their run by its index in `runs`. */
 #include "profiler/history/history.h"
 
 #include "base/os/clock.h"

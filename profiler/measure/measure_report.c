@@ -254,7 +254,7 @@ prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_er
     prony_session *session = r->session;
     prony_report *report;
     PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan, r->nested, &session->options,
-                             session->threads, session->placement, error));
+                             session->threads, session->affinity, error));
     fill_measured(report, r);
     fill_held(report, r);
     prony_status status = prn_report_fill_assumed(report, session->model, &session->assumed, error);

@@ -1,5 +1,5 @@
-/* prony._prony.Generator: text generation over a session. The session knows its generators, since closing it releases them
- * first; a generator holds a reference to its session. Every call takes the session's lock. */
+/* prony._prony.Generator: text generation over a session. The session knows its generators, since closing it releases
+ * them first; a generator holds a reference to its session. Every call takes the session's lock. */
 #include "py_prony.h"
 
 #include "prony_generate.h"

@@ -1,9 +1,9 @@
 /* Operators written in Python: prony._prony.Registry, and what of a node their functions see. The adapters in
  * prony/operators.py give every function one form:
  *
- *   infer(node, inputs, outputs) -> [(type, shape or None)]      inputs: (type, shape, array or None), None where omitted
- *   cost(node, inputs, outputs) -> {count: number}               outputs: (type, shape)
- *   run(node, inputs, outputs) -> [array]                        inputs as for infer, with every array
+ *   infer(node, inputs, outputs) -> [(type, shape or None)]   inputs: (type, shape, array or None), None where omitted
+ *   cost(node, inputs, outputs) -> {count: number}            outputs: (type, shape)
+ *   run(node, inputs, outputs) -> [array]                     inputs as for infer, with every array
  *
  * Every array is a copy of the engine's bytes. A traceback, a closure or another session may keep one, while the engine
  * writes other values over its own bytes with the next step and unmaps them with the plan. */

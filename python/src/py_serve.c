@@ -297,8 +297,8 @@ static void *release_batcher(void *batcher)
     return NULL;
 }
 
-/* Waits for every request, the calls of other threads included. An answer that drops the last reference leaves waiting to
- * a thread of its own. */
+/* Waits for every request, the calls of other threads included. An answer that drops the last reference leaves waiting
+ * to a thread of its own. */
 static void batcher_end(pyp_batcher *self, bool drop)
 {
     prony_batcher *batcher = self->batcher;

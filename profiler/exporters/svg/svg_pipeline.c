@@ -1,5 +1,5 @@
-/* The last run of a sharded model: a lane a rank, a bar for each pass of a micro-batch, and a line for each message from
- * its sending to the reader's lane. */
+/* The last run of a sharded model: a lane a rank, a bar for each pass of a micro-batch, and a line for each message
+ * from its sending to the reader's lane. */
 #include "profiler/exporters/svg/report_svg.h"
 
 #include <string.h>
