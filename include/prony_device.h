@@ -81,8 +81,8 @@ typedef struct prony_device_copy_row {
     int64_t trace_start_ns, trace_end_ns;
 } prony_device_copy_row;
 
-/* The device's sensors while runs were measured, ten readings a second: NVIDIA's NVML. NaN: the device lacks the
- * sensor. Other processes that use the device count as well. */
+/* The device's sensors while runs were measured, ten readings a second: NVIDIA's NVML. NaN: the device lacks the sensor.
+ * Other processes that use the device count as well. */
 typedef struct prony_device_sensors {
     uint64_t samples;
     double power_mean_w, power_max_w;

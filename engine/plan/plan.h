@@ -156,9 +156,8 @@ typedef struct prn_plan {
     const struct prn_tune_verdict *verdict; /* of the outermost plan: result of the comparison with the default plan
                                                (engine/plan/tune.h); NULL: not compared */
 
-    /* Buffers and the bytes behind them: sizes and offsets by engine/plan/buffers.c and engine/plan/memory_spaces.c,
-     * the arena by engine/plan/planner.c, once per plan; prn_plan_point sets the base when a plan is made or taken
-     * again. */
+    /* Buffers and the bytes behind them: sizes and offsets by engine/plan/buffers.c and engine/plan/memory_spaces.c, the
+     * arena by engine/plan/planner.c, once per plan; prn_plan_point sets the base when a plan is made or taken again. */
     struct {
         prn_buffer *buffers;
         uint32_t *owner; /* of each buffer: value id; for scratch and children: step index */
