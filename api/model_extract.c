@@ -1,5 +1,5 @@
-/* prony_model_extract and prony_model_extract_save. Types that the file does not declare come from a static bind, which is
- * made when the first one is asked for. */
+/* prony_model_extract and prony_model_extract_save. Types that the file does not declare come from a static bind, which
+ * is made when the first one is asked for. */
 #include "base/os/file.h"
 #include "base/option_struct.h"
 #include "engine/session/static_types.h"

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Samples for a trial of the plan, and for one of each node alone, which there are more of; chosen without
+ * measurement. */
 enum { MOST_SAMPLES = 32, SAMPLES_ALONE = 8 };
 
 /* One output over all samples of the float model. */
@@ -172,6 +174,10 @@ static prony_status decide(search *s, double *errors, prony_error *error)
     return find_fewest(s, all, error);
 }
 
+/* Keeps in float the fewest contractions that bring the loss down to options->keep_accuracy, a share of an output's
+ * range. A plan that meets it as it is keeps none. errors [node_count]: the loss with one node alone quantized, NAN
+ * where it was not measured. The trials run in float32 and unprofiled. s.trials scales the progress only; a halving
+ * that rounds up takes one trial more than the loop counts. */
 prony_status prn_quantize_keep(prn_quant_plan *plan, prony_model *model, const prony_quantize_options *options,
                                double *errors, prony_error *error)
 {

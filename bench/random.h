@@ -1,4 +1,5 @@
-/* Random numbers that are the same everywhere: splitmix64 (G. L. Steele and others, 2014), as the library draws them. */
+/* Random numbers that are the same everywhere: splitmix64 (G. L. Steele and others, 2014), as the library draws
+ * them. */
 #ifndef PRN_BENCH_RANDOM_H
 #define PRN_BENCH_RANDOM_H
 

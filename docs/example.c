@@ -127,6 +127,8 @@ static prony_status profile(prony_session *session, const char *path, prony_erro
     return status;
 }
 
+/* Each step runs only if those before it succeeded, so `error` holds the first failure. Both handles are released on
+ * every path. */
 int main(int argc, char **argv)
 {
     if (argc != 3) {

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 
+/* Batches that are profiled, and the time between two reports of progress; chosen without measurement. */
 #define MEASURED_RUNS 1000
 #define PROGRESS_NS 100000000
 enum { TOP_CLASSES = 5 };
@@ -40,6 +41,8 @@ static int64_t evaluate_scored(const evaluation *e)
 
 /* ---- labels ---- */
 
+/* Element `index` of a tensor of labels. false: its type holds no class number; uint64 is not one of them, since its
+ * values may exceed *out. */
 static bool integer_at(const prony_value *value, int64_t index, int64_t *out)
 {
     const void *data = value->data;

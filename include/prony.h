@@ -123,7 +123,8 @@ typedef struct prony_fact {
     int64_t value;
 } prony_fact;
 
-/* Analytic cost of one node at its bound shapes; docs/reference/counting.md has the rules. Counts are exact integers. */
+/* Analytic cost of one node at its bound shapes; docs/reference/counting.md has the rules. Counts are exact
+ * integers. */
 typedef struct prony_cost {
     uint64_t macs;          /* multiplications accumulated into a contraction's sum */
     uint64_t madds;         /* macs plus scale-and-shift pairs of normalisations */
@@ -377,8 +378,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_session_bind_input(prony_session *se
 /* Runs write output `index` to `data`, which has room for `bytes` bytes. The caller owns `data` and keeps it valid
  * until it binds other bytes (NULL: none) or releases the session. Kernels write to these bytes directly if they can.
  * The end of the run copies an output that is a view of an input or constant, shares bytes with another output, or gets
- * its shape in the run; also if `data` is not aligned for its elements or belongs to a bound input. Past rows of a cache
- * that the output's operator updates in place (GroupQueryAttention) are the exception: they may be bound to both.
+ * its shape in the run; also if `data` is not aligned for its elements or belongs to a bound input. Past rows of a
+ * cache that the output's operator updates in place (GroupQueryAttention) are the exception: they may be bound to both.
  * PRONY_INVALID_ARGUMENT: two outputs overlap, or another output is bound onto an input that is itself an output.
  * PRONY_OUT_OF_RANGE: the output needs more bytes. prony_session_output returns the same elements. */
 PRONY_API PRONY_MUST_USE prony_status prony_session_bind_output(prony_session *session, size_t index, void *data,

@@ -83,10 +83,10 @@ typedef struct prony_dataset_options {
 
 /* Inputs and labels for `model`, from one of:
  *
- *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels are
- *    the array labels, label, y, targets, target, y_test or arr_1. An input's array has its name; the only input's may
- *    also be x, images, image, inputs, input, data, x_test or arr_0, or be the only other array. float64 is taken for
- *    float32, int32 and int64 for one another; with `image`, uint8 arrays are images ([N, H, W], [N, H, W, C] or
+ *  - FILE.npz, or a folder with labels.npy and other .npy files: arrays whose first dimension counts samples. Labels
+ *    are the array labels, label, y, targets, target, y_test or arr_1. An input's array has its name; the only input's
+ *    may also be x, images, image, inputs, input, data, x_test or arr_0, or be the only other array. float64 is taken
+ *    for float32, int32 and int64 for one another; with `image`, uint8 arrays are images ([N, H, W], [N, H, W, C] or
  *    [N, C, H, W]).
  *  - a folder with labels.csv or labels.txt beside image or .npy files, or such a list itself, whose files are found
  *    from its own folder: lines of file and label. Lines of a label alone belong to the folder's files in the order of
@@ -128,9 +128,9 @@ typedef struct prony_evaluate_options {
                           int64_t samples, prony_error *error);
     prony_status (*value)(void *user, double *value, prony_error *error);
     void *user;
-    int64_t part,
-        parts; /* evaluates whole batches of the data alone, those of part 0 to parts - 1; parts 0: everything.
-                            The batches are those of an evaluation of everything, so counts of all parts add up to its. */
+    /* Evaluates whole batches of the data alone, those of part 0 to parts - 1; parts 0: everything. The batches are
+     * those of an evaluation of everything, so counts of all parts add up to its. */
+    int64_t part, parts;
 } prony_evaluate_options;
 #define PRONY_EVALUATE_OPTIONS_INIT PRONY_INIT_WITH(prony_evaluate_options, warmup_runs, 1)
 
@@ -144,8 +144,9 @@ PRONY_API PRONY_MUST_USE prony_status prony_evaluate(prony_report **out, prony_s
                                                      const prony_dataset *data, const prony_evaluate_options *options,
                                                      prony_error *error);
 
-/* An evaluation of runs that the caller makes, such as those of a model that is cut over processes: for each batch bind,
- * run and score; in the end finish. The options are those of prony_evaluate, without warmup_runs and measured_runs. */
+/* An evaluation of runs that the caller makes, such as those of a model that is cut over processes: for each batch
+ * bind, run and score; in the end finish. The options are those of prony_evaluate, without warmup_runs and
+ * measured_runs. */
 typedef struct prony_evaluation prony_evaluation;
 /* `session` gets the inputs bound; it need not run. `session` and `data` outlive the evaluation. */
 PRONY_API PRONY_MUST_USE prony_status prony_evaluation_create(prony_evaluation **out, prony_session *session,

@@ -25,7 +25,7 @@ typedef struct prony_device_info {
 
 /* Device number `index`, from 0; *out lives as long as the process. PRONY_OUT_OF_RANGE: there are not so many.
  * PRONY_UNSUPPORTED: no device was found; the message says why (no OpenCL in this build, no library, no driver). */
-PRONY_API prony_status prony_device_at(const prony_device_info **out, size_t index, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_device_at(const prony_device_info **out, size_t index, prony_error *error);
 
 /* Measured rates of a device, each the best of five trials. */
 typedef struct prony_device_peaks {
@@ -40,20 +40,22 @@ typedef struct prony_device_peaks {
 /* Measures the device of this name (prony_session_options.device); takes about a second. `out` arrives as
  * PRONY_DEVICE_PEAKS_INIT. PRONY_INVALID_ARGUMENT: the name is unknown, or `out` has no size. PRONY_UNSUPPORTED: no
  * device was found. */
-PRONY_API prony_status prony_device_measure(prony_device_peaks *out, const char *device, prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_device_measure(prony_device_peaks *out, const char *device,
+                                                           prony_error *error);
 
 /* Stores the peaks in $XDG_CACHE_HOME/prony or ~/.cache/prony, for reports of runs on this device: one file for each
  * device name, driver and version of Prony. `prony devices` calls it. */
-PRONY_API prony_status prony_device_peaks_save(const prony_device_info *device, const prony_device_peaks *peaks,
-                                               prony_error *error);
-/* Loads the stored peaks of the device. `out` arrives as PRONY_DEVICE_PEAKS_INIT. *known false: none are stored. A damaged
- * file is an error that names it. */
-PRONY_API prony_status prony_device_peaks_load(prony_device_peaks *out, bool *known, const prony_device_info *device,
-                                               prony_error *error);
+PRONY_API PRONY_MUST_USE prony_status prony_device_peaks_save(const prony_device_info *device,
+                                                              const prony_device_peaks *peaks, prony_error *error);
+/* Loads the stored peaks of the device. `out` arrives as PRONY_DEVICE_PEAKS_INIT. *known false: none are stored. A
+ * damaged file is an error that names it. */
+PRONY_API PRONY_MUST_USE prony_status prony_device_peaks_load(prony_device_peaks *out, bool *known,
+                                                              const prony_device_info *device, prony_error *error);
 
 /* ---- the device in a report ---- */
 
-/* An operator that ran on the device. Times are means of the stamped runs, in which the host waits for every operator. */
+/* An operator that ran on the device. Times are means of the stamped runs, in which the host waits for every
+ * operator. */
 typedef struct prony_device_operator_row {
     uint32_t operator_index;              /* of prony_report_operators */
     const char *kernels;                  /* names, "first, second" */
@@ -99,9 +101,8 @@ typedef struct prony_device_report {
     int64_t busy_ns, copy_ns, wait_ns;                     /* kernels; copies; launches that wait to start */
     double busy_share, copy_share, wait_share, idle_share; /* idle: the rest, the device waits for the host */
     uint64_t to_device_bytes, from_device_bytes;           /* copied in a run */
-    uint64_t values_bytes, values_lower_bound_bytes, constants_bytes,
-        peak_bytes;             /* on the device: the plan's block and the
-                                                            least it could have; constants of all sessions; most so far */
+    /* On the device: the plan's block, and the least it could have; constants of all sessions; the most so far. */
+    uint64_t values_bytes, values_lower_bound_bytes, constants_bytes, peak_bytes;
     uint32_t programs, kernels; /* compiled or loaded, created */
     const prony_device_operator_row *operators;
     size_t operator_count;

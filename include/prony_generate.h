@@ -1,5 +1,5 @@
-/* Text generation with a decoder: the loop around a session that feeds token ids, positions, masks and the cache of keys
- * and values, and chooses the next ids. Tokenisers are the caller's business. Conventions: prony.h. */
+/* Text generation with a decoder: the loop around a session that feeds token ids, positions, masks and the cache of
+ * keys and values, and chooses the next ids. Tokenisers are the caller's business. Conventions: prony.h. */
 #ifndef PRONY_GENERATE_H
 #define PRONY_GENERATE_H
 
@@ -29,7 +29,8 @@ typedef struct prony_cache_names {
     const char *past, *present;
 } prony_cache_names;
 
-/* The purpose of an input that the caller names: `role` as prony_generator_feed gives it, such as "ids" or "past_length". */
+/* The purpose of an input that the caller names: `role` as prony_generator_feed gives it, such as "ids" or
+ * "past_length". */
 typedef struct prony_input_role {
     const char *role, *input;
 } prony_input_role;
@@ -56,15 +57,15 @@ typedef struct prony_generator_options {
     const char *input_ids, *attention_mask, *position_ids, *logits;
     const prony_cache_names *caches;
     size_t cache_count;
-    /* Tokens of a prompt that one run computes at most, so that its memory does not follow the prompt's length; 0: all of
-     * them. Models without a cache, merged decoders and first prompts of different lengths with a shared cache take all.
-     * With dynamic quantization chunks change the logits: a range covers all tokens of a run. */
+    /* Tokens of a prompt that one run computes at most, so that its memory does not follow the prompt's length; 0: all
+     * of them. Models without a cache, merged decoders and first prompts of different lengths with a shared cache take
+     * all. With dynamic quantization chunks change the logits: a range covers all tokens of a run. */
     int64_t chunk;
     const prony_input_role *roles; /* further inputs; they go before those that are found */
     size_t role_count;
-    /* PRONY_UNSUPPORTED: the model's cache stays float32, and the message names the input and the node that reads it. The
-     * first prompt is computed at once and rounded when it is stored. Later prompts take runs of `chunk` tokens, and of one
-     * token for the rest; all at once if GroupQueryAttention writes the cache. */
+    /* PRONY_UNSUPPORTED: the model's cache stays float32, and the message names the input and the node that reads it.
+     * The first prompt is computed at once and rounded when it is stored. Later prompts take runs of `chunk` tokens,
+     * and of one token for the rest; all at once if GroupQueryAttention writes the cache. */
     prony_cache_type cache_type;
 } prony_generator_options;
 #define PRONY_GENERATOR_OPTIONS_INIT PRONY_INIT(prony_generator_options)
@@ -84,39 +85,43 @@ typedef struct prony_generator_info {
     int64_t last_run_ns;         /* of the session's run in the last call; 0: the call made no run */
 } prony_generator_info;
 
-/* A loop over one session. Not thread-safe. Between its calls the caller may run the session with inputs of its own: the
- * cache keeps its rows, and the next call binds the generator's inputs again. */
+/* A loop over one session. Not thread-safe. Between its calls the caller may run the session with inputs of its own:
+ * the cache keeps its rows, and the next call binds the generator's inputs again. */
 typedef struct prony_generator prony_generator;
 
 /* Finds the decoder's inputs and outputs and takes memory for its cache. Inputs that the generator does not know (an
- * encoder's states) are the caller's to set in the session, before prony_generator_prompt. PRONY_INVALID_MODEL: the model is
- * no decoder; the message says what is missing. The session must outlive the generator, and be made without max_dims. */
+ * encoder's states) are the caller's to set in the session, before prony_generator_prompt. PRONY_INVALID_MODEL: the
+ * model is not a decoder; the message says what is missing. The session must outlive the generator, and be made without
+ * max_dims. */
 PRONY_API PRONY_MUST_USE prony_status prony_generator_create(prony_generator **out, prony_session *session,
                                                              const prony_generator_options *options,
                                                              prony_error *error);
+/* Frees the generator and its cache. The session stays, with the inputs that the caller bound. NULL is accepted. */
 PRONY_API void prony_generator_release(prony_generator *generator);
 
-/* Appends ids to every sequence and computes them: `lengths[batch]` ids each, one sequence behind the other in `ids`. An id
- * that prony_generator_next chose last is computed too. Sequences of different lengths are allowed in the first call. After
- * a failure the generator is as it was before. PRONY_OUT_OF_RANGE: an id is not in the vocabulary, or a sequence would be
- * longer than max_length. */
+/* Appends ids to every sequence and computes them: `lengths[batch]` ids each, one sequence behind the other in `ids`.
+ * An id that prony_generator_next chose last is computed too. Sequences of different lengths are allowed in the first
+ * call. After a failure the generator is as it was before. PRONY_OUT_OF_RANGE: an id is not in the vocabulary, or a
+ * sequence would be longer than max_length. */
 PRONY_API PRONY_MUST_USE prony_status prony_generator_prompt(prony_generator *generator, const int64_t *ids,
                                                              const size_t *lengths, prony_error *error);
-/* Chooses ids[batch], one for each sequence; the id before is computed first. A sequence that has ended gets its stop id
- * again. *done (may be NULL): all sequences have ended. PRONY_OUT_OF_RANGE: the context is full (max_length). */
+/* Chooses ids[batch], one for each sequence; the id before is computed first. A sequence that has ended gets its stop
+ * id again. *done (may be NULL): all sequences have ended. PRONY_OUT_OF_RANGE: the context is full (max_length). */
 PRONY_API PRONY_MUST_USE prony_status prony_generator_next(prony_generator *generator, int64_t *ids, bool *done,
                                                            prony_error *error);
-/* Keeps the first `length` tokens (0 to the present length) of the longest sequence and drops the same number from the
- * others. The next call is prony_generator_prompt, or prony_generator_next, which computes the last kept token again. */
+/* Keeps the first `length` tokens (0 to the present length) of the longest sequence and drops the same number from
+ * the others. The next call is prony_generator_prompt, or prony_generator_next, which computes the last kept token
+ * again. */
 PRONY_API PRONY_MUST_USE prony_status prony_generator_rewind(prony_generator *generator, int64_t length,
                                                              prony_error *error);
-/* From the next id on. */
+/* Chooses by `sampling`, which is copied, from the next id on. PRONY_INVALID_ARGUMENT: a value is out of its range. */
 PRONY_API PRONY_MUST_USE prony_status prony_generator_set_sampling(prony_generator *generator,
                                                                    const prony_sampling *sampling, prony_error *error);
+/* Writes the figures as of the last call to *out. Strings in it live as long as the generator. */
 PRONY_API void prony_generator_get_info(const prony_generator *generator, prony_generator_info *out);
-/* float32 logits [vocabulary of the output] of one sequence, for the next id. *count receives their number. NULL: nothing is
- * computed yet. Borrowed until the next call. Prompts compute the logits of their last position alone if the model allows
- * it; the session's own output of logits then has one row. */
+/* float32 logits [vocabulary of the output] of one sequence, for the next id. *count receives their number. NULL:
+ * nothing is computed yet. Borrowed until the next call. Prompts compute the logits of their last position alone if the
+ * model allows it; the session's own output of logits then has one row. */
 PRONY_API const float *prony_generator_logits(const prony_generator *generator, int64_t sequence, size_t *count);
 /* Name of input `index` of the model if the generator does not feed it (the caller sets it); NULL: it does. */
 PRONY_API const char *prony_generator_unfed_input(const prony_generator *generator, size_t index);

@@ -55,8 +55,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_history_add(prony_history *history, 
  * measurement, is PRONY_UNSUPPORTED. `name` stands in messages. After a failure nothing is added. */
 PRONY_API PRONY_MUST_USE prony_status prony_history_add_document(prony_history *history, const char *name,
                                                                  const char *json, size_t size, prony_error *error);
-/* SHA-256, in hexadecimal digits, of the contents of `run` without commit, label and layers: equal for a document that is
- * read again, so that a store keeps each run once. */
+/* SHA-256, in hexadecimal digits, of the contents of `run` without commit, label and layers: equal for a document that
+ * is read again, so that a store keeps each run once. */
 PRONY_API void prony_history_digest(const prony_history_run *run, char text[65]);
 /* Adds a copy of `run` with the model, its hash, the machine, its fingerprint and Prony's version from `report`, which
  * need not be measured (prony_inspect). For programs that measure runs of their own. */

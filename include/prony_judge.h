@@ -23,8 +23,7 @@ PRONY_API const char *prony_verdict_name(prony_verdict verdict); /* "none", "sam
 /* The basis of a verdict. */
 typedef enum prony_basis {
     PRONY_BASIS_NONE,     /* a single measurement: shown, not judged */
-    PRONY_BASIS_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold
-                                counts */
+    PRONY_BASIS_EXACT,    /* follows from model and configuration: any difference beyond the noise threshold counts */
     PRONY_BASIS_RUNS,     /* Mann-Whitney's p below 0.05 and the bootstrap interval beyond the noise threshold */
     PRONY_BASIS_INTERVAL, /* the bootstrap interval alone: quantiles */
     PRONY_BASIS_MEANS     /* Welch's p, adjusted by Holm for the number of rows, and the interval of the ratio of
@@ -75,16 +74,17 @@ PRONY_API PRONY_MUST_USE prony_status prony_compare(prony_comparison **out, cons
                                                     prony_error *error);
 /* Frees the comparison and its rows. NULL is accepted. */
 PRONY_API void prony_comparison_release(prony_comparison *comparison);
-/* In the order of the registry. */
+/* Metrics that both know, in the order of the registry. Owned by the comparison, their definitions by the registry. */
 PRONY_API const prony_compare_metric *prony_comparison_metrics(const prony_comparison *comparison, size_t *count);
-/* Measured in both and matched by name, in the first one's order. */
+/* Layers measured in both and matched by name, in the first one's order. Owned by the comparison. */
 PRONY_API const prony_compare_row *prony_comparison_layers(const prony_comparison *comparison, size_t *count);
 /* Sums by operator type, of types that both reports measured. Owned by the comparison. */
 PRONY_API const prony_compare_row *prony_comparison_types(const prony_comparison *comparison, size_t *count);
 /* Layers in subgraphs, named by their whole path ("decode > body > Add_3"), likewise; their times are part of those of
- * the layers around them. */
+ * the layers around them. Owned by the comparison. */
 PRONY_API const prony_compare_row *prony_comparison_nested(const prony_comparison *comparison, size_t *count);
-/* Differences in model, configuration and machine, and reasons that weaken the verdict; each a sentence. */
+/* Differences in model, configuration and machine, and reasons that weaken the verdict; each a sentence. Owned
+ * by the comparison. */
 PRONY_API const char *const *prony_comparison_notes(const prony_comparison *comparison, size_t *count);
 /* Deciding metrics whose verdict is PRONY_VERDICT_WORSE: latency, throughput, memory held, those that the user defined;
  * accuracy; or those of `keys`. */
@@ -128,7 +128,8 @@ typedef struct prony_check_row {
     double interval[2]; /* of latencies and rates whose runs the report holds; NaN: the value is taken as it is. 99 %,
                            as the limit may come from a measurement like this one */
 } prony_check_row;
-/* rows[i] is of thresholds[i], which come from `metrics`, and so do not outlive it. */
+/* Checks the report against `count` thresholds, which come from `metrics`. rows[count] is the caller's: rows[i] is of
+ * thresholds[i], and valid as long as `metrics`. */
 PRONY_API PRONY_MUST_USE prony_status prony_check(prony_check_row *rows, const prony_report *report,
                                                   const prony_metrics *metrics, const prony_threshold *thresholds,
                                                   size_t count, prony_error *error);
@@ -150,7 +151,8 @@ typedef struct prony_advice {
 } prony_advice;
 /* Proposed changes, each with its measured or computed reason. `variants` are reports of the same model with another
  * batch, another number of threads, or rewrites on, measured beside `report` (prony_profile_interleaved); without them
- * the advice omits batch and threads. At least one row per topic; those that apply come first. */
+ * the advice omits batch and threads. At least one row per topic; those that apply come first. prony_rows_release frees
+ * *rows, texts included. */
 PRONY_API PRONY_MUST_USE prony_status prony_recommend(prony_advice **rows, size_t *count, const prony_report *report,
                                                       const prony_report *const *variants, size_t variant_count,
                                                       prony_error *error);
@@ -197,7 +199,8 @@ PRONY_API PRONY_MUST_USE prony_status prony_versus_create(prony_versus **out, co
                                                           const char *peer, const char *library, prony_error *error);
 /* Frees the comparison of engines. NULL is accepted. */
 PRONY_API void prony_versus_release(prony_versus *versus);
-/* The measurement of a process of this engine, by its report; loading, binding, rewriting and planning are its start. */
+/* The measurement of a process of this engine, by its report; loading, binding, rewriting and planning are its
+ * start. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_process_of(prony_versus_process *out, const prony_report *report,
                                                               int64_t peak_rss_bytes, prony_error *error);
 /* A process of this engine or of the other one: the k-th of each with one number of threads are a pair. */
@@ -232,7 +235,8 @@ typedef struct prony_versus_result {
     double ratio_least, ratio_most;    /* of the pairs */
     double others_share;               /* largest value of the processes of these pairs; negative: not known */
 } prony_versus_result;
-/* One for each number of threads, in the order of their first processes. Until the next addition. */
+/* One row for each number of threads, in the order of their first processes. Owned by `versus`, and valid until its
+ * next addition. */
 PRONY_API PRONY_MUST_USE prony_status prony_versus_results(const prony_versus_result **rows, size_t *count,
                                                            prony_versus *versus, prony_error *error);
 /* "faster", "slower", "as fast", "cannot tell", "not judged" or "undecided", said of this engine. */
@@ -244,7 +248,7 @@ typedef struct prony_versus_operator {
     size_t nodes;              /* of the peer */
 } prony_versus_operator;
 /* Operators on which the peer is ahead come first; those without a counterpart come last, by their time. NULL without a
- * profile of the peer. */
+ * profile of the peer. Owned by `versus`. */
 PRONY_API const prony_versus_operator *prony_versus_operators(const prony_versus *versus, size_t *count);
 
 /* PRONY_FORMAT_TEXT or PRONY_FORMAT_JSON; colour, width and top (rows of operators) count. */
@@ -329,8 +333,8 @@ typedef struct prony_study_process {
     int64_t cpu_ns;      /* that the process took */
     prony_machine_state before, after;
 } prony_study_process;
-/* Adds the block that `task` (from prony_study_next) asked for. A sample of another version or model is
- * PRONY_INVALID_ARGUMENT. */
+/* Adds the block that `task` (from prony_study_next) asked for; the process's texts are copied. A sample of another
+ * version or model is PRONY_INVALID_ARGUMENT. */
 PRONY_API PRONY_MUST_USE prony_status prony_study_add(prony_study *study, const prony_study_task *task,
                                                       const prony_study_process *process, prony_error *error);
 
@@ -415,9 +419,9 @@ typedef struct prony_study_result {
     double karp_flatt; /* NaN: one thread, or weak scaling */
 } prony_study_result;
 /* One per configuration, after prony_study_analyse. Over nodes: the median of the nodes' medians; intervals draw nodes,
- * then processes. */
+ * then processes. NULL: not analysed. Owned by the study, and valid until it is analysed again. */
 PRONY_API const prony_study_result *prony_study_results(const prony_study *study, size_t *count);
-/* The results of one node; NULL: the study has no such node. */
+/* The results of one node, owned likewise; NULL: the study has no such node, or was not analysed. */
 PRONY_API const prony_study_result *prony_study_results_on(const prony_study *study, size_t node, size_t *count);
 /* A node's times beside those of all others, after prony_study_analyse. */
 typedef struct prony_study_node_verdict {
@@ -428,7 +432,7 @@ typedef struct prony_study_node_verdict {
 /* Writes the verdict on `node` to *out, after prony_study_analyse. false: no such node, or fewer than two nodes
  * were measured. */
 PRONY_API bool prony_study_node_verdict_of(const prony_study *study, size_t node, prony_study_node_verdict *out);
-/* Arguments of the plan, and its options as they were given. */
+/* Arguments of the plan, and its options as they were given. Owned by the study. */
 PRONY_API const char *const *prony_study_arguments(const prony_study *study, size_t *count);
 /* Seed of the random order of blocks and of generated inputs. */
 PRONY_API uint64_t prony_study_seed(const prony_study *study);

@@ -64,8 +64,9 @@ struct prony_device_step;
  *  prepare  inputs and outputs have type and shape; only inputs in `constant_inputs` have `data`.
  *  run      `data` of inputs and wanted outputs is set; outputs do not overlap inputs.
  *
- * An omitted optional input, or an output that no node reads, is a NULL pointer. Everything is borrowed and valid during
- * the call. Several threads may call the functions of one definition at the same time, each with a context of its own. */
+ * An omitted optional input, or an output that no node reads, is a NULL pointer. Everything is borrowed and valid
+ * during the call. Several threads may call the functions of one definition at the same time, each with a context of
+ * its own. */
 typedef struct prony_context {
     const prony_node *node;
     void *user;         /* the definition's `user` */

@@ -92,22 +92,22 @@ PRONY_API PRONY_MUST_USE prony_status prony_model_quantize(prony_model **out, pr
                                                            const prony_quantize_options *options, prony_error *error);
 /* ---- weights alone ---- */
 
-/* The mean square of each number that a product multiplies by its weights, from runs of data: the importance of weights.
- * Not thread-safe: one run at a time. */
+/* The mean square of each number that a product multiplies by its weights, from runs of data: the importance of
+ * weights. Not thread-safe: one run at a time. */
 typedef struct prony_importance prony_importance;
 
-/* Nothing is run yet. A model without products that prony_model_quantize_weights quantises is PRONY_UNSUPPORTED. The caller
- * owns *out, which holds a reference to the model. */
+/* Nothing is run yet. A model without products that prony_model_quantize_weights quantises is PRONY_UNSUPPORTED. The
+ * caller owns *out, which holds a reference to the model. */
 PRONY_API PRONY_MUST_USE prony_status prony_importance_create(prony_importance **out, prony_model *model,
                                                               prony_error *error);
 /* Frees the importance. NULL is accepted. Sessions of its model may outlive it. */
 PRONY_API void prony_importance_release(prony_importance *importance);
-/* A model with the inputs, outputs and values of the float model. Every run of a session of it adds to the importance: bind
- * data of your own, or let a generator read tokens. A run that fails because a number is not finite spoils the importance.
- * Borrowed; NULL: `importance` is NULL. */
+/* A model with the inputs, outputs and values of the float model. Every run of a session of it adds to the importance:
+ * bind data of your own, or let a generator read tokens. A run that fails because a number is not finite spoils the
+ * importance. Borrowed; NULL: `importance` is NULL. */
 PRONY_API prony_model *prony_importance_model(prony_importance *importance);
-/* Runs every sample of a data set, which was opened for the float model. `options` (free dimensions, batch, threads) may be
- * NULL. Data without samples, and numbers that are not finite, are PRONY_INVALID_ARGUMENT. */
+/* Runs every sample of a data set, which was opened for the float model. `options` (free dimensions, batch, threads)
+ * may be NULL. Data without samples, and numbers that are not finite, are PRONY_INVALID_ARGUMENT. */
 PRONY_API PRONY_MUST_USE prony_status prony_importance_add(prony_importance *importance, const prony_dataset *data,
                                                            const prony_session_options *options, prony_error *error);
 
@@ -117,8 +117,8 @@ typedef struct prony_weights_options {
     int64_t block;      /* weights of an output channel that share a scale: a power of two from 16 to 256; 0: 32 */
     bool zero_points;   /* blocks have a zero point each; else codes are symmetric */
     bool search_scales; /* of each block the scale with the least squared error; else the largest weight decides */
-    /* Not NULL: of each block the scale with the least sum of squared error times importance. It belongs to this model, and
-     * something was run. */
+    /* Not NULL: of each block the scale with the least sum of squared error times importance. It belongs to this model,
+     * and something was run. */
     const prony_importance *importance;
 } prony_weights_options;
 #define PRONY_WEIGHTS_OPTIONS_INIT PRONY_INIT(prony_weights_options)
@@ -129,10 +129,12 @@ typedef struct prony_weights_options {
 PRONY_API PRONY_MUST_USE prony_status prony_model_quantize_weights(prony_model **out, prony_model *model,
                                                                    const prony_weights_options *options,
                                                                    prony_error *error);
-/* Change of the weights of row `index` of prony_model_quantized_layers, each weighed by its importance: root mean square over
- * root mean square. This estimates the change of the layer's output. NaN: there was no importance, or no such row. */
+/* Change of the weights of row `index` of prony_model_quantized_layers, each weighed by its importance: root mean
+ * square over root mean square. This estimates the change of the layer's output. NaN: there was no importance, or no
+ * such row. */
 PRONY_API double prony_model_weighted_error(const prony_model *model, size_t index);
-/* Why the layer of row `index` stays in float. Borrowed from the model; NULL: it is quantised, or there is no such row. */
+/* Why the layer of row `index` stays in float. Borrowed from the model; NULL: it is quantised, or there is no such
+ * row. */
 PRONY_API const char *prony_model_float_reason(const prony_model *model, size_t index);
 /* The layers that were, or could have been, quantized, in order of execution: contractions. Borrowed; 0: the model was
  * not made by prony_model_quantize or prony_model_quantize_weights. */

@@ -15,9 +15,9 @@ extern "C" {
  * subgraphs lie in the range of their If, Loop or Scan. Threads inside an operator have no ranges. On a device without
  * stamps an operator's range is the time of queueing it.
  *
- * `name`: of the node, or of the model's file for a run. `type`: the operator's type, or "run". Both are valid during the
- * call only. The callbacks are called by several threads at once, and may not call this library. Times of operators in
- * reports include them. */
+ * `name`: of the node, or of the model's file for a run. `type`: the operator's type, or "run". Both are valid during
+ * the call only. The callbacks are called by several threads at once, and may not call this library. Times of operators
+ * in reports include them. */
 typedef struct prony_range_hooks {
     size_t struct_size;
     void (*push)(void *user, const char *name, const char *type);
@@ -33,11 +33,11 @@ typedef struct prony_range_hooks {
 PRONY_API PRONY_MUST_USE prony_status prony_range_hooks_install(const prony_range_hooks *hooks, prony_error *error);
 
 /* Sets hooks that pass ranges, as "NAME (TYPE)", to a profiler's library. The library is loaded now, and stays loaded.
- *   "nvtx"  the library that NVTX_INJECTION64_PATH names, if set (Nsight Systems sets it for the programs that it starts);
- *           else libnvToolsExt.so.1 (CUDA up to version 12)
+ *   "nvtx"  the library that NVTX_INJECTION64_PATH names, if set (Nsight Systems sets it for the programs that it
+ *           starts); else libnvToolsExt.so.1 (CUDA up to version 12)
  *   "itt"   the collector that INTEL_LIBITTNOTIFY64 names (VTune sets it for the programs that it starts)
- * PRONY_INVALID_ARGUMENT: another tool. PRONY_UNSUPPORTED: the library cannot be loaded, or lacks a function; the message
- * names it, and the hooks are as before. Thread-safe. */
+ * PRONY_INVALID_ARGUMENT: another tool. PRONY_UNSUPPORTED: the library cannot be loaded, or lacks a function; the
+ * message names it, and the hooks are as before. Thread-safe. */
 PRONY_API PRONY_MUST_USE prony_status prony_ranges_open(const char *tool, prony_error *error);
 
 #ifdef __cplusplus

@@ -28,8 +28,8 @@ typedef struct prony_batcher_options {
     size_t struct_size;
     int sessions;      /* sessions that run at the same time, each on a thread of its own; 0: 1 */
     int64_t max_batch; /* samples in one run, at most 65536; 0 and 1: requests are not combined */
-    /* Longest wait of a request for others, from its submission. 0: only waiting requests are combined. INT64_MAX: until
-     * the batch is full or the batcher is closed. */
+    /* Longest wait of a request for others, from its submission. 0: only waiting requests are combined. INT64_MAX:
+     * until the batch is full or the batcher is closed. */
     int64_t max_wait_ns;
     size_t max_queue; /* requests that may wait; 0: 65536 */
 } prony_batcher_options;
@@ -57,9 +57,9 @@ typedef struct prony_batch_result {
     const prony_value *const *outputs; /* outputs of this request, in model order; NULL: it failed */
     size_t output_count;
     int64_t batch; /* requests in the run that served it */
-    int64_t submitted_ns, started_ns,
-        finished_ns; /* started_ns: start of the run; minus submitted_ns: time in the queue */
-    int64_t index;   /* of this request in its run, from 0; `done` is called in this order. 0: also without a run */
+    /* started_ns: start of the run; minus submitted_ns: time in the queue. */
+    int64_t submitted_ns, started_ns, finished_ns;
+    int64_t index; /* of this request in its run, from 0; `done` is called in this order. 0: also without a run */
 } prony_batch_result;
 
 /* Called once for every accepted request, by a thread of the batcher or of prony_batcher_close, or by a submission that

@@ -64,6 +64,7 @@ typedef struct prony_shard_stage {
     const char *cut; /* a tensor behind whose node the stage ends, for prony_shard_options.cuts; NULL: the last stage */
 } prony_shard_stage;
 
+/* The stages of a model. Holds a reference to the model; immutable, so that threads may share it. */
 typedef struct prony_shard_plan prony_shard_plan;
 
 /* Cuts the model where no operator of the unsharded plan is cut, so that a sharded run has the bits of an unsharded
@@ -72,8 +73,9 @@ typedef struct prony_shard_plan prony_shard_plan;
  * memory_limit_bytes. */
 PRONY_API PRONY_MUST_USE prony_status prony_shard_plan_create(prony_shard_plan **out, prony_model *model,
                                                               const prony_shard_options *options, prony_error *error);
+/* Frees the plan, its stages and texts. NULL is accepted. */
 PRONY_API void prony_shard_plan_release(prony_shard_plan *plan);
-/* The stages in order. */
+/* The stages in order. Owned by the plan. */
 PRONY_API const prony_shard_stage *prony_shard_plan_stages(const prony_shard_plan *plan, size_t *count);
 /* Places where the model can be cut. */
 PRONY_API size_t prony_shard_plan_places(const prony_shard_plan *plan);
@@ -156,16 +158,20 @@ typedef struct prony_link_row {
 /* Adds measurements of the interconnect to a joined report. The rows are copied. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_set_links(prony_report *report, const prony_link_row *rows,
                                                              size_t count, prony_error *error);
+/* The rows of prony_report_set_links; NULL: none were set. Owned by the report. */
 PRONY_API const prony_link_row *prony_report_links(const prony_report *report, size_t *count);
 
 /* Adds messages and the last run's events to a joined report. Everything is copied. */
 PRONY_API PRONY_MUST_USE prony_status prony_report_set_transfers(prony_report *report, const prony_transfer_row *rows,
                                                                  size_t count, const prony_pipeline_event *events,
                                                                  size_t event_count, prony_error *error);
+/* The messages of prony_report_set_transfers; NULL: none were set. Owned by the report. */
 PRONY_API const prony_transfer_row *prony_report_transfers(const prony_report *report, size_t *count);
+/* The events of prony_report_set_transfers; NULL: none were set. Owned by the report. */
 PRONY_API const prony_pipeline_event *prony_report_pipeline_events(const prony_report *report, size_t *count);
-/* NULL: the report is of one process. */
+/* The ranks of a joined report, by stage; NULL: the report is of one process. Owned by the report. */
 PRONY_API const prony_rank_row *prony_report_ranks(const prony_report *report, size_t *count);
+/* The pipeline of a joined report; NULL: the report is of one process. Owned by the report. */
 PRONY_API const prony_pipeline *prony_report_pipeline(const prony_report *report);
 
 #ifdef __cplusplus

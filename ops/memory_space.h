@@ -12,8 +12,8 @@ typedef struct prn_device prn_device; /* the plan's, see ops/device.h; NULL: it 
 
 typedef struct prn_memory_space {
     const char *name; /* for names of steps and messages */
-    /* At least `bytes` bytes, aligned to 64, not counted in any budget. Its result may be added to, and is an address at
-     * this place alone. NULL: not enough memory. */
+    /* At least `bytes` bytes, aligned to 64, not counted in any budget. Its result may be added to, and is an address
+     * at this place alone. NULL: not enough memory. */
     void *(*take)(prn_device *device, size_t bytes);
     void (*give)(prn_device *device, void *block);
     /* Between the host and this place; complete on return. Steps that run side by side may call them at once.

@@ -151,8 +151,8 @@ static bool is_like(const prn_kernel *k, bool plain_only, const prn_kernel *like
 }
 
 enum { MOST_KERNELS = 64 }; /* rows of an operator that may predict, or refuse */
-/* Predictions that differ by rounding alone are equal, and the first row wins: else the kernel of a tie, and the bits of its
- * results, would change with the batch that both predictions are multiplied by. */
+/* Predictions that differ by rounding alone are equal, and the first row wins: else the kernel of a tie, and the bits
+ * of its results, would change with the batch that both predictions are multiplied by. */
 #define TIE 1e-9
 
 /* The rows of an operator for one node: the cycles that each predicts, asked once. */

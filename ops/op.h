@@ -208,10 +208,10 @@ typedef struct prn_kernel {
     /* True if it is likely to be faster than the rows below it, of what it can run. NULL: always. Asked when a kernel
      * is chosen; tests run what is usable. The same rule for thread counts. */
     bool (*profitable)(const prony_context *context);
-    /* Predicts the cycles that one core takes for this node, in the unit of the operator's cost model; INFINITY: it cannot
-     * run the node, or another row certainly takes less. Of successive rows that predict, the plan asks the one with the
-     * fewest cycles first; rows without a prediction are asked in order. Cheap: asked of every row, before `supported`.
-     * The same rule for thread counts. */
+    /* Predicts the cycles that one core takes for this node, in the unit of the operator's cost model; INFINITY: it
+     * cannot run the node, or another row certainly takes less. Of successive rows that predict, the plan asks the one
+     * with the fewest cycles first; rows without a prediction are asked in order. Cheap: asked of every row, before
+     * `supported`. The same rule for thread counts. */
     double (*predict)(const prony_context *context);
     /* Assigns layouts: inputs[i]->layout is what the producer offers; writes what this kernel needs into in[i] and what
      * it makes into out[k]. Both arrays arrive zeroed (PRN_PLAIN). NULL: everything plain. */
@@ -248,9 +248,9 @@ typedef struct prn_kernel {
                             address, apart from the `build` handed to the host's `packed`. Its bytes are then there
                             while it is packed, and in runs only if it was not. */
     uint32_t unaligned; /* bit i: input i is read as bytes, wherever they lie */
-    const prn_memory_space
-        *memory_space; /* where it reads its inputs and writes its outputs; [NULL] the host's memory. Only
-                                     steps whose types and shapes are known before a run take one that is elsewhere */
+    /* The memory space of its inputs and outputs; [NULL] the host's. Only steps whose types and shapes are known before
+     * a run take a kernel of another one. */
+    const prn_memory_space *memory_space;
     uint32_t host_inputs, host_outputs; /* of one that is elsewhere; bit i: that input (output) is on the host all the
                                            same */
 } prn_kernel;
@@ -328,8 +328,8 @@ typedef struct prn_op {
     /* The codes that an input holds as a weight; inputs have their shapes, data may be missing. [NULL] no input is
      * packed */
     prn_packed_qint8 (*packed_codes)(const prony_context *context, size_t input);
-    /* Outputs 1 and 2 may have the bytes of inputs cache_input and cache_input + 1, of the same shape: kernels then write
-     * new rows only. [0] they may not */
+    /* Outputs 1 and 2 may have the bytes of inputs cache_input and cache_input + 1, of the same shape: kernels then
+     * write new rows only. [0] they may not */
     size_t cache_input;
 } prn_op;
 
@@ -384,20 +384,19 @@ const prn_op *prn_op_at(size_t index);
 const prn_op *prn_op_find(const char *domain, const char *name, int64_t opset);
 
 /* The kernel that a node of this row takes: the first that takes its types and post-operations and is usable, or of
- * those that predict their time the one that predicts the least.
- * plain_only: and that takes plain inputs and makes plain outputs, on the host. `like`: and whose backend, own_layout,
- * memory_space and, if it has one, name are that kernel's (NULL: any); a row asked for by name may predict any time. Returns
- * NULL if no kernel fits. */
+ * those that predict their time the one that predicts the least. plain_only: and that takes plain inputs and makes
+ * plain outputs, on the host. `like`: and whose backend, own_layout, memory_space and, if it has one, name are that
+ * kernel's (NULL: any); a row asked for by name may predict any time. Returns NULL if no kernel fits. */
 const prn_kernel *prn_op_kernel(const prn_op *op, const prony_context *context, bool plain_only,
                                 const prn_kernel *like);
 
-/* The row of that name, if it takes the node's types, precision and post-operations; whether it supports the node is not
- * asked. NULL: none. */
+/* The row of that name, if it takes the node's types, precision and post-operations; whether it supports the node is
+ * not asked. NULL: none. */
 const prn_kernel *prn_op_kernel_named(const prn_op *op, const prony_context *context, const char *name);
 
-/* The kernel besides `chosen` that predicts the fewest cycles of those that can run the node; NULL: no other predicts any.
- * Rows of libraries are believed, since asking them takes longer than a small run. Stores its cycles and the chosen kernel's
- * (below 0: it predicts none). */
+/* The kernel besides `chosen` that predicts the fewest cycles of those that can run the node; NULL: no other predicts
+ * any. Rows of libraries are believed, since asking them takes longer than a small run. Stores its cycles and the
+ * chosen kernel's (below 0: it predicts none). */
 const prn_kernel *prn_op_next_kernel(const prn_op *op, const prony_context *context, const prn_kernel *chosen,
                                      double *chosen_cycles, double *cycles);
 

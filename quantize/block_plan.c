@@ -26,7 +26,8 @@ static prony_status block_plan_add_entry(prn_block_plan *plan, prn_block_scope *
     return PRONY_OK;
 }
 
-/* Lists a graph's values: initializers, inputs, outputs of nodes. A later entry hides an earlier one of the same name. */
+/* Lists a graph's values: initializers, inputs, outputs of nodes. A later entry hides an earlier one of the same
+ * name. */
 static prony_status block_plan_list(prn_block_plan *plan, prn_block_scope *scope, size_t at, prony_error *error)
 {
     const prn_graph *g = scope->graph;
@@ -157,8 +158,8 @@ static const char *block_plan_take(prn_block_plan *plan, uint32_t entry, const p
         prn_bump_printf(&plan->pool, "its weights are [%lld, %lld]", (long long)out->k, (long long)out->n));
 }
 
-/* A node between a constant and a product: Transpose, Cast to floats or Identity. NULL: the weights pass through it; "":
- * it computes something else; else the reason. */
+/* A node between a constant and a product: Transpose, Cast to floats or Identity. NULL: the weights pass through it;
+ * "": it computes something else; else the reason. */
 static const char *block_plan_pass(prn_block_plan *plan, const prn_model_node *node, prn_block_weight *out)
 {
     if (block_plan_is_op(node, "DequantizeLinear")) return "its weights are quantized already";

@@ -78,7 +78,7 @@ typedef struct prn_block_plan {
 PRN_MUST_USE prony_status prn_block_plan_make(prn_block_plan *plan, const prony_model *model,
                                               const prn_block_format *format, prony_error *error);
 void prn_block_plan_release(prn_block_plan *plan);
-/* The constant itself; NULL: the entry is none. */
+/* The constant itself; NULL: the entry is not a constant. */
 const prony_value *prn_block_constant(const prn_block_plan *plan, size_t entry, bool *aligned);
 /* The scope of a graph; its address is that of the node's attribute. */
 const prn_block_scope *prn_block_scope_of(const prn_block_plan *plan, const prn_graph *graph);

@@ -1,14 +1,14 @@
-/* The scale of a block: by its largest weight, or with the least squared error among some candidates. The squares may be
- * weighed by the mean square of the activation that each weight meets. */
+/* The scale of a block: by its largest weight, or with the least squared error among some candidates. The squares may
+ * be weighed by the mean square of the activation that each weight meets. */
 #include "quantize/block_weights.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-/* Candidates are the scale by the largest weight times 1 - i / 40: below 0.5 the weights that are cut off cost more than
- * finer steps gain, for normal and uniform weights of 16 to 256 a block. If weights count differently, cutting off a large
- * one that hardly counts may pay at any scale. */
+/* Candidates are the scale by the largest weight times 1 - i / 40: below 0.5 the weights that are cut off cost more
+ * than finer steps gain, for normal and uniform weights of 16 to 256 a block. If weights count differently, cutting off
+ * a large one that hardly counts may pay at any scale. */
 enum { CANDIDATES = 20, WEIGHTED_CANDIDATES = 39, CANDIDATE_STEPS = 40 };
 
 /* The least and the largest positive half. */
@@ -132,7 +132,7 @@ prn_block_errors prn_block_quantize(const prn_block_format *format, const float 
     block_choice best;
     block_weights_code(&alike, first, at, &best);
     if (format->search && first != 0) block_weights_search(&alike, first, at, &best);
-    if (p.importance) { /* from the scale of least plain error on, so that the weighted one is never larger than there */
+    if (p.importance) { /* from the scale of least plain error on, so that the weighted one is never larger */
         block_weights_code(&p, (double)best.scale, best.zero, &best);
         if (format->search && first != 0) block_weights_search(&p, first, at, &best);
     }

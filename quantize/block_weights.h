@@ -23,8 +23,8 @@ typedef struct prn_block_errors {
     double weighted; /* of squared errors times importance; without importance the same */
 } prn_block_errors;
 
-/* Quantizes `count` weights of one block. *scale is a number of scale_type. `importance` [count] weighs the squared errors
- * that a search minimises; NULL, or zero for every weight that is not 0: all count alike. */
+/* Quantizes `count` weights of one block. *scale is a number of scale_type. `importance` [count] weighs the squared
+ * errors that a search minimises; NULL, or zero for every weight that is not 0: all count alike. */
 prn_block_errors prn_block_quantize(const prn_block_format *format, const float *weights, const double *importance,
                                     int64_t count, uint8_t *codes, float *scale, uint8_t *zero);
 

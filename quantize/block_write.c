@@ -1,8 +1,8 @@
 /*   x ── MatMul ── y      becomes      x ── MatMulNBits ── y
  *        w ──┘                              w_Q4, w_scales, w_zero_points
  *
- * A Gemm with C becomes MatMulNBits and Add. Everything else is copied as the file has it, field by field; graphs inside
- * of nodes are written the same way. Weights in files of their own are taken in. */
+ * A Gemm with C becomes MatMulNBits and Add. Everything else is copied as the file has it, field by field; graphs
+ * inside of nodes are written the same way. Weights in files of their own are taken in. */
 #include "loaders/onnx/proto_write.h"
 #include "loaders/onnx/reader.h"
 #include "quantize/block_plan.h"
@@ -293,7 +293,8 @@ static prony_status block_write_initializer(const block_writer *w, const prn_blo
     return PRONY_OK;
 }
 
-/* Nodes first, in the order of the model; then the other fields, and the new weights whose constants are this graph's. */
+/* Nodes first, in the order of the model; then the other fields, and the new weights whose constants are this
+ * graph's. */
 static prony_status block_write_graph(const block_writer *w, const prn_block_scope *scope, prn_wire wire,
                                       prn_proto *out)
 {

@@ -87,6 +87,7 @@ prony_status prn_calibration_check(const prony_calibration *c, const prony_model
 
 /* ---- the file ---- */
 
+/* The file appears complete or not at all: prn_file_commit renames it if every write succeeded. */
 prony_status prony_calibration_save(const prony_calibration *c, const char *path, prony_error *error)
 {
     prn_file_writer *writer;

@@ -1,5 +1,5 @@
-/* See the header. One object holds the derived model, the registry of Observe and the sums; it lives as long as the last
- * reference to the derived model. */
+/* See the header. One object holds the derived model, the registry of Observe and the sums; it lives as long as the
+ * last reference to the derived model. */
 #include "quantize/importance.h"
 
 #include "ops/kernels/vector/number.h"

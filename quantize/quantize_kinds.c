@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+/* Operands of a Concat, as in engine/rewrites/quantize_moves.c, and nodes of a function; chosen without
+ * measurement. */
 enum { MOST_OPERANDS = 32, MOST_PARTS = 16 };
 
 /* ---- looking ---- */
@@ -67,8 +69,8 @@ static bool bias_fits(const prn_quant_plan *plan, const prn_model_node *node, in
     return count == channels && shape->rank >= 1 && shape->dim[shape->rank - 1] == channels;
 }
 
-/* Fills kind and channels of a contraction that can be quantized. NULL: it can; "": another node, or one without constant
- * weights; else the reason why it cannot. */
+/* Fills kind and channels of a contraction that can be quantized. NULL: it can; "": another node, or one without
+ * constant weights; else the reason why it cannot. */
 static const char *quantize_kinds_contraction(const prn_quant_plan *plan, const prn_model_node *node,
                                               prn_quant_node *out)
 {
@@ -174,7 +176,7 @@ static bool quantize_kinds_is_scalar(const prn_quant_plan *plan, const char *nam
     return !*name || (v && v->constant && prn_shape_known(&v->info.shape) && prony_shape_numel(&v->info.shape) == 1);
 }
 
-/* Functions that rewriting computes by a table (engine/rewrites/quantized_map.c); Relu and Clip are taken along if
+/* Functions that rewriting computes by a table (engine/rewrites/quantize_maps.c); Relu and Clip are taken along if
  * possible. */
 static bool is_elementwise(const prn_quant_plan *plan, const prn_model_node *node)
 {
@@ -314,6 +316,9 @@ static size_t behind(const prn_quant_plan *plan, size_t n)
     return is ? reader : PRN_QUANT_NONE;
 }
 
+/* Decides node n's kind and the nodes that it takes along. A contraction's reason not to be quantized is noted even if
+ * another kind fits. Nodes taken along are a norm or bias directly behind, then a clamp behind that: q->result is the
+ * value after the last of them. */
 static void classify(prn_quant_plan *plan, size_t n)
 {
     const prn_model_node *node = &plan->graph->nodes[n];

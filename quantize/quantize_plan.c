@@ -26,6 +26,9 @@ static void quantize_plan_add_value(prn_quant_plan *plan, const char *name, cons
     plan->value_count++;
 }
 
+/* plan->values has initializers, inputs and outputs of nodes in this order; plan->names is sorted for the look-ups.
+ * `most` is an upper bound, since optional outputs may be missing. A Constant node's value is the last that was
+ * added. */
 static prony_status list_values(prn_quant_plan *plan, prony_error *error)
 {
     const prn_graph *g = plan->graph;
@@ -85,6 +88,8 @@ static void note_inner(prn_quant_plan *plan, const prn_model_node *node)
     }
 }
 
+/* Counts the uses, then cuts one array into a slice per value, then fills the slices. `use_count` is the cursor of the
+ * last pass. Values that subgraphs or the caller read are `outside`: their float form has to stay. */
 static prony_status note_uses(prn_quant_plan *plan, prony_error *error)
 {
     const prn_graph *g = plan->graph;

@@ -1,8 +1,9 @@
 /* The nodes of a float model that compute on 8-bit codes, and the values stored as such codes.
  *
- *   kinds       the kind that a node could have: a contraction with constant weights, a sum, a product, an average, a move, a function
- *               of each element
- *   quantized   contractions, but for those that are to stay in float; the others where they stand between quantized nodes
+ *   kinds       the kind that a node could have: a contraction with constant weights, a sum, a product, an average, a
+ *               move, a function of each element
+ *   quantized   contractions, but for those that are to stay in float; the others where they stand between quantized
+ *               nodes
  *   coded       values that a quantized node reads or makes: stored as (code - zero) scale
  *
  * A contraction, sum or product takes a Relu or Clip behind it along, a convolution a BatchNormalization and a MatMul
@@ -53,18 +54,17 @@ typedef struct prn_quant_value {
 typedef struct prn_quant_node {
     prn_quant_kind kind;
     bool quantized;
-    bool kept;        /* to stay in float */
-    size_t norm;      /* the BatchNormalization behind a Conv, the Add of a bias behind a MatMul; PRN_QUANT_NONE:
+    bool kept;          /* to stay in float */
+    size_t norm;        /* the BatchNormalization behind a Conv, the Add of a bias behind a MatMul; PRN_QUANT_NONE:
                           none */
-    size_t clamp;     /* the Relu or Clip behind it; PRN_QUANT_NONE: none */
-    size_t norm_of;   /* of those: the contraction that takes it along */
-    size_t clamp_of;  /* of a Relu or Clip: the node that takes it along */
-    size_t map_of;    /* the last node of the function that it is part of; PRN_QUANT_NONE: of none */
-    size_t root;      /* of a function's last node: the value it is a function of */
-    size_t result;    /* value that is stored */
-    int channel_axis; /* of a contraction's weights */
-    const char
-        *reason; /* why a contraction with constant weights is none of these kinds; NULL: it is, or another node */
+    size_t clamp;       /* the Relu or Clip behind it; PRN_QUANT_NONE: none */
+    size_t norm_of;     /* of those: the contraction that takes it along */
+    size_t clamp_of;    /* of a Relu or Clip: the node that takes it along */
+    size_t map_of;      /* the last node of the function that it is part of; PRN_QUANT_NONE: of none */
+    size_t root;        /* of a function's last node: the value it is a function of */
+    size_t result;      /* value that is stored */
+    int channel_axis;   /* of a contraction's weights */
+    const char *reason; /* why a contraction with constant weights has no such kind; NULL: it has, or another node */
     int64_t channels;
 } prn_quant_node;
 

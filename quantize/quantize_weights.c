@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define LARGEST_CODE 127
+/* Half of what int32 holds, so that the sum of products has the other half. */
 #define LARGEST_BIAS 0x1p30
 
 float prn_power_of_two(float scale)
@@ -85,6 +86,8 @@ static bool quantize_weights_all_finite(const prn_quant_weights *out, const prn_
     return sum == 0 && isfinite((float)times);
 }
 
+/* A following norm is multiplied into the weights (times) and the bias (plus) before quantisation; a product's
+ * following Add is its bias. Channels are independent, so each has a scale of its own. */
 prony_status prn_quant_weights_make(prn_quant_weights *out, const prn_quant_plan *plan, size_t n, float input_scale,
                                     bool power_of_two, prn_bump *pool, prony_error *error)
 {

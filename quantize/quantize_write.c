@@ -154,6 +154,9 @@ static const char *raw_name(writer *w, size_t v)
 
 /* ---- nodes on codes ---- */
 
+/* Writes codes, scales and the int32 bias, if there is one, as constants with a DequantizeLinear each, and puts the
+ * results' names into `inputs`. Names contain the node's result, because nodes may share weights whose scales differ
+ * with the norm behind. */
 static prony_status put_weights(writer *w, size_t n, const char **inputs, size_t *input_count)
 {
     const prn_quant_node *q = &w->plan->nodes[n];
@@ -235,6 +238,9 @@ static void quantize_write_transpose(const int8_t *from, int8_t *to, int64_t row
         for (int64_t j = 0; j < columns; j++) to[j * rows + i] = from[i * columns + j];
 }
 
+/* Writes node n as DynamicQuantizeMatMul, whose inputs are A, codes, scales, zero points ("": 0) and bias. The operator
+ * takes B as [K, N], so weights of a transposed product are transposed. The bias stays in float, because the scale of A
+ * is known in a run only. */
 static prony_status put_dynamic(writer *w, size_t n)
 {
     const prn_quant_node *q = &w->plan->nodes[n];

@@ -1,5 +1,5 @@
-/* The main identification register (MIDR) holds implementer and part; the kernel prints both for each processor. Numbers
- * are those of the manufacturers' technical reference manuals. */
+/* The main identification register (MIDR) holds implementer and part; the kernel prints both for each processor.
+ * Numbers are those of the manufacturers' technical reference manuals. */
 #include "base/cpu/arm_core.h"
 
 #include "base/os/text_file.h"

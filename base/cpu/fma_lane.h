@@ -6,9 +6,9 @@
 #if defined(PRN_NEON)
 #include <arm_neon.h>
 
-/* sum + a x[lane], rounded once; `lane` is a constant after inlining. gcc's allocator leaves copies between registers in
- * long chains of the intrinsic: two in a tile of 8 x 8 made its chain a quarter longer. An instruction that names its
- * sum as input and output gets none there. */
+/* sum + a x[lane], rounded once; `lane` is a constant after inlining. gcc's allocator leaves copies between registers
+ * in long chains of the intrinsic: two in a tile of 8 x 8 made its chain a quarter longer. An instruction that names
+ * its sum as input and output gets none there. */
 static inline __attribute__((always_inline)) float32x4_t prn_fma_lane(float32x4_t sum, float32x4_t a, float32x4_t x,
                                                                       const int lane)
 {

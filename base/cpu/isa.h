@@ -27,7 +27,8 @@ typedef enum prn_isa_flag {
 bool prn_isa_has(unsigned flags);
 /* The widest available level within the cap, such as "avx2" or "neon". */
 const char *prn_isa_name(void);
-/* The values of PRONY_MAX_ISA on this architecture, narrowest first: "scalar, avx2, avx512, amx". Others are ignored. */
+/* The values of PRONY_MAX_ISA on this architecture, narrowest first: "scalar, avx2, avx512, amx". Others are
+ * ignored. */
 const char *prn_isa_set_names(void);
 /* NULL-terminated list of the processor's notable features ("avx2", "fma", …), uncapped. */
 const char *const *prn_isa_features(void);

@@ -6,9 +6,10 @@
  *
  * Products of bfloat16 (BFMMLA) are named and not used: the operators that would use them read panels of 32 columns and
  * blocks of 16 channels, and there are neither with vectors of four lanes. With FPCR.EBF = 0, as Linux starts programs,
- * each pair's sum is rounded to odd and subnormal numbers are 0 on every processor: a sum's error is up to twice that of
- * rounding to nearest. Precision `bf16` allows that, the three terms of `fp32` do not. FEAT_EBF16 with EBF = 1 rounds in
- * another way, so that a kernel must check the bit. Half precision is converted by instructions of the base set. */
+ * each pair's sum is rounded to odd and subnormal numbers are 0 on every processor: a sum's error is up to twice that
+ * of rounding to nearest. Precision `bf16` allows that, the three terms of `fp32` do not. FEAT_EBF16 with EBF = 1
+ * rounds in another way, so that a kernel must check the bit. Half precision is converted by instructions of the base
+ * set. */
 #include "base/cpu/isa.h"
 #include "base/cpu/isa_arch.h"
 

@@ -9,7 +9,7 @@ static inline void prn_pause(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    /* YIELD is no operation on most processors; ISB waits for some ten cycles on all of them. */
+    /* YIELD does nothing on most processors; ISB waits for some ten cycles on all of them. */
     __asm__ volatile("isb" ::: "memory");
 #else
     atomic_signal_fence(memory_order_seq_cst);

@@ -95,6 +95,9 @@ static int topology_take(int *order, prn_cpu_mask *left, const prn_cpu_mask *amo
     return count;
 }
 
+/* Fills order [processors in the mask] with each processor once. Processors are ordered by rank among their core's
+ * threads, then NUMA node, then capacity (fastest first), then number. So every core gets one thread before any gets a
+ * second, and within a rank a node is filled before the next one. */
 void prn_topology_order(int *order, const prn_cpu_mask *mask, const char *folder)
 {
     topology_traits traits[PRN_MAX_CPUS] = {{0}};

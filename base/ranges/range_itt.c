@@ -1,9 +1,10 @@
 /* Ranges for the collectors of Intel's ITT: VTune's, for example.
  *
  * ITT is a library that programs link; the functions of a collector replace its own. A collector of interface version 2
- * exports __itt_api_init, which gets the program's `itt_global` with a table of the functions that the program calls. It
- * stores its functions there, or leaves those that the program has itself: names are made by the program, in lists that the
- * collector reads. An older collector exports all functions by name. The types here are those of ITT's headers. */
+ * exports __itt_api_init, which gets the program's `itt_global` with a table of the functions that the program calls.
+ * It stores its functions there, or leaves those that the program has itself: names are made by the program, in lists
+ * that the collector reads. An older collector exports all functions by name. The types here are those of ITT's
+ * headers. */
 #define _GNU_SOURCE /* PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP */
 #include "base/hash/keyed_hash.h"
 #include "base/memory/alloc.h"

@@ -1,5 +1,5 @@
-/* Implements range_tools.h and prony_ranges_open, and passes ranges to NVTX. Nothing is linked: a tool's library is loaded
- * when it is asked for, and its functions have the types that the tool publishes.
+/* Implements range_tools.h and prony_ranges_open, and passes ranges to NVTX. Nothing is linked: a tool's library is
+ * loaded when it is asked for, and its functions have the types that the tool publishes.
  *
  * NVTX 3 is a set of headers. Its code in a program loads the library that NVTX_INJECTION64_PATH names and calls its
  * InitializeInjectionNvtx2, which asks for tables of addresses of function pointers, a table per module, and stores its

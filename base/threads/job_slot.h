@@ -51,8 +51,8 @@ struct prn_thread_pool {
     _Atomic int threads;
     pthread_t *handles; /* of the threads; used by the caller or creator alone */
     size_t handle_capacity;
-    pid_t process;   /* that has the threads: a forked child has none of them */
-    uint64_t placed; /* id of the threads' placement; 0: none */
+    pid_t process;        /* that has the threads: a forked child has none of them */
+    uint64_t affinity_id; /* of the threads; 0: none */
     bool shared;
     prn_job_slot *slots; /* of callers */
     int slot_count;

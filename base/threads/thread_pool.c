@@ -6,7 +6,7 @@
 #include "base/os/clock.h"
 #include "base/threads/job_slot.h"
 #include "base/cpu/pause.h"
-#include "base/threads/placement.h"
+#include "base/threads/affinity.h"
 #include "base/threads/cancel.h"
 
 #include <sched.h>
@@ -253,9 +253,9 @@ static void *thread_pool_work(void *argument)
 
 static bool crowded(int threads)
 {
-    const prn_placement *placement = prn_placement_current();
+    const prn_affinity *affinity = prn_affinity_current();
     prn_cpu_mask mask;
-    if (placement) return placement->count < placement->first + threads;
+    if (affinity) return affinity->count < affinity->first + threads;
     return !prn_cpu_mask_get(&mask) || prn_cpu_mask_count(&mask) < threads;
 }
 
@@ -264,41 +264,41 @@ static void set_spins(prn_thread_pool *t)
     atomic_store(&t->spins, crowded(atomic_load(&t->threads) + 1) ? CROWDED_SPINS : SPINS);
 }
 
-static void place_worker(const prn_thread_pool *t, int worker, prn_placement *placement)
+static void pin_worker(const prn_thread_pool *t, int worker, prn_affinity *affinity)
 {
     prn_cpu_mask mask;
-    if (placement)
-        prn_placement_mask(placement, worker + 1, &mask);
+    if (affinity)
+        prn_affinity_mask(affinity, worker + 1, &mask);
     else if (!prn_cpu_mask_get(&mask))
         return;
     int code = pthread_setaffinity_np(t->handles[worker], sizeof mask, (const cpu_set_t *)&mask);
-    if (code != 0 && placement)
-        snprintf(placement->failure, sizeof placement->failure, "the system did not pin thread %d: %s", worker + 1,
+    if (code != 0 && affinity)
+        snprintf(affinity->failure, sizeof affinity->failure, "the system did not pin thread %d: %s", worker + 1,
                  strerror(code));
 }
 
-void prn_thread_pool_set_affinity(prn_thread_pool *t, prn_placement *placement)
+void prn_thread_pool_set_affinity(prn_thread_pool *t, prn_affinity *affinity)
 {
-    uint64_t id = placement ? placement->id : 0;
+    uint64_t id = affinity ? affinity->id : 0;
     if (!t) t = own_pool;
-    if (!t || t->shared || t->placed == id) return;
-    for (int w = 0; w < atomic_load(&t->threads); w++) place_worker(t, w, placement);
-    t->placed = id;
+    if (!t || t->shared || t->affinity_id == id) return;
+    for (int w = 0; w < atomic_load(&t->threads); w++) pin_worker(t, w, affinity);
+    t->affinity_id = id;
     set_spins(t);
 }
 
-/* Adds workers up to `workers`, as many as can be created, and pins them by the caller's placement. `threads` counts
+/* Adds workers up to `workers`, as many as can be created, and pins them by the caller's affinity. `threads` counts
  * only created ones. */
 static void spawn_workers(prn_thread_pool *t, int workers)
 {
     int have = atomic_load(&t->threads);
     if (have >= workers) return;
-    prn_placement *placement = prn_placement_current();
-    uint64_t id = placement ? placement->id : 0;
+    prn_affinity *affinity = prn_affinity_current();
+    uint64_t id = affinity ? affinity->id : 0;
     if (have == 0)
-        t->placed = id;
-    else if (t->placed != id)
-        t->placed = UINT64_MAX; /* mixed placements: the next placement moves all threads */
+        t->affinity_id = id;
+    else if (t->affinity_id != id)
+        t->affinity_id = UINT64_MAX; /* mixed affinities: the next affinity moves all threads */
     while (have < workers) {
         worker *w = PRN_GROW(t->handles, t->handle_capacity, (size_t)have + 1) ? prn_alloc(sizeof *w) : NULL;
         if (!w) break;
@@ -309,7 +309,7 @@ static void spawn_workers(prn_thread_pool *t, int workers)
             prn_free(w);
             break;
         }
-        if (placement) place_worker(t, have, placement);
+        if (affinity) pin_worker(t, have, affinity);
         have++;
     }
     atomic_store(&t->threads, have);

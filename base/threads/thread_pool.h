@@ -51,11 +51,11 @@ typedef struct prn_thread_pool prn_thread_pool;
 PRN_MUST_USE prony_status prn_thread_pool_create(prn_thread_pool **out, int threads, bool shared, prony_error *error);
 void prn_thread_pool_retain(prn_thread_pool *pool);
 void prn_thread_pool_release(prn_thread_pool *pool);
-/* Pins the threads of one caller's pool (NULL: the calling thread's own) by `placement`, in which the caller is thread
+/* Pins the threads of one caller's pool (NULL: the calling thread's own) by `affinity`, in which the caller is thread
  * 0; NULL: to the caller's mask. A shared pool is not moved. Costs a comparison if nothing changes. Later threads
- * follow prn_placement_current. */
-typedef struct prn_placement prn_placement;
-void prn_thread_pool_set_affinity(prn_thread_pool *pool, prn_placement *placement);
+ * follow prn_affinity_current. */
+typedef struct prn_affinity prn_affinity;
+void prn_thread_pool_set_affinity(prn_thread_pool *pool, prn_affinity *affinity);
 /* Number of its threads. */
 int prn_thread_pool_size(const prn_thread_pool *pool);
 

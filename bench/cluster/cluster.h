@@ -1,6 +1,6 @@
 /* prony-mpi: prony_mpi.c (the program), coordinator.c (rank 0), agent.c (every other rank), hello.c (who a rank is),
- * runner.c (a process beside the main thread), message.c (bytes over MPI). MPI is called from the main thread alone, but for
- * progress.c, whose thread takes turns with it. */
+ * runner.c (a process beside the main thread), message.c (bytes over MPI). MPI is called from the main thread alone,
+ * but for progress.c, whose thread takes turns with it. */
 #ifndef PRN_BENCH_CLUSTER_CLUSTER_H
 #define PRN_BENCH_CLUSTER_CLUSTER_H
 

@@ -2,9 +2,9 @@
  * any other rank, in a thread beside.
  *
  * Ranks of one host take turns, so that they do not disturb one another; ranks of several hosts measure at the same
- * time. Replicas begin together on all hosts: once every host is idle, one rank of each starts them, and they begin when
- * all are ready. A rank whose result does not come within the process's limit and a grace is lost: the run ends then.
- * So it does when a rank gets a signal, or this one. Whatever ends the run, the file is written first. */
+ * time. Replicas begin together on all hosts: once every host is idle, one rank of each starts them, and they begin
+ * when all are ready. A rank whose result does not come within the process's limit and a grace is lost: the run ends
+ * then. So it does when a rank gets a signal, or this one. Whatever ends the run, the file is written first. */
 #include "bench/cluster/cluster.h"
 #include "bench/cluster/runner.h"
 

@@ -1,5 +1,5 @@
-/* prony-mpi eval: each rank evaluates a part of the batches, and rank 0 adds the counts of right answers. Counts are whole
- * numbers, so the accuracy is that of one process to the last digit. */
+/* prony-mpi eval: each rank evaluates a part of the batches, and rank 0 adds the counts of right answers. Counts are
+ * whole numbers, so the accuracy is that of one process to the last digit. */
 #include "bench/cluster/deal.h"
 
 #include "bench/process/interrupt.h"

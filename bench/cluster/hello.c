@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* FNV-1a, 64 bits: distinguishes files, but does not resist forgery. 0: the file cannot be read. */ int64_t
-file_hash(const char *path)
+/* FNV-1a, 64 bits: distinguishes files, but does not resist forgery. 0: the file cannot be read. */
+int64_t file_hash(const char *path)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     static unsigned char bytes[1 << 16];

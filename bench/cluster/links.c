@@ -1,7 +1,6 @@
 /* See the header. A ping is answered at once; half of the shortest of several round trips is the time of one message.
- * Sizes grow from 8 bytes to 1 MiB. Pairs without a
- * common rank may be measured at once. The clock's offset follows from the shortest round trip of all: its error is at most
- * half of that. */
+ * Sizes grow from 8 bytes to 1 MiB. Pairs without a common rank may be measured at once. The clock's offset follows
+ * from the shortest round trip of all: its error is at most half of that. */
 #include "bench/cluster/links.h"
 
 #include "bench/process/interrupt.h"
@@ -11,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Sizes and rounds of the pings; chosen without measurement. */
 enum { TAG_PING = 21000, LARGE = 1 << 20, FEW_BYTES = 4096, SMALL_ROUNDS = 30, LARGE_ROUNDS = 6, FEW_RANKS = 8 };
 
 static const int sizes[] = {8, 64, 512, 4096, 32768, 262144, LARGE};

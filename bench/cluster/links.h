@@ -16,9 +16,9 @@ typedef struct link_table {
     size_t count, capacity;
 } link_table;
 
-/* On every rank: pings with ranks before it. `own`: of the link from the rank before to this one, and of rank 0's clock.
- * The rows are added to `table`, whose rows the caller frees. False: a rank did not answer in time, and `p` has failed
- * with its number. */
+/* On every rank: pings with ranks before it. `own`: of the link from the rank before to this one, and of rank 0's
+ * clock. The rows are added to `table`, whose rows the caller frees. False: a rank did not answer in time, and `p` has
+ * failed with its number. */
 bool links_measure(pipeline *p, link_figures *own, link_table *table);
 /* Latency and bandwidth of a pair by the table; *out stays as it is where the pair is not in it. predict.c */
 void links_between(const link_table *table, uint32_t a, uint32_t b, link_figures *out);

@@ -1,6 +1,6 @@
 /* --send-model: ranks whose node lacks the model's file get it from rank 0, under the same path. All ranks tell their
- * file's hash; rank 0 then broadcasts the file to those that have none. A file appears whole, by its new name, after its
- * hash was checked. A rank that cannot write keeps taking part, so that no other rank waits. */
+ * file's hash; rank 0 then broadcasts the file to those that have none. A file appears whole, by its new name, after
+ * its hash was checked. A rank that cannot write keeps taking part, so that no other rank waits. */
 #include "bench/cluster/pipeline.h"
 
 #include "bench/process/interrupt.h"

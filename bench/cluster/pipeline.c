@@ -1,5 +1,6 @@
-/* See the header. A message is a header of the type and shape, and the elements: each tensor may have another shape in
- * each micro-batch. Receives begin as soon as a message is there, and sends end, while the stage computes (progress.c). */
+/* See the header. A message is a header of the type and shape, and the elements: each tensor may have another shape
+ * in each micro-batch. Receives begin as soon as a message is there, and sends end, while the stage computes
+ * (progress.c). */
 #include "bench/cluster/pipeline.h"
 
 #include <limits.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+/* MOST_SENDING messages are in transit before the stage waits, and SPINS looks come before the thread sleeps; both
+ * chosen without measurement. TAG_OUTPUTS is above the index of any input; MPI allows tags to 32767. */
 enum { MOST_SENDING = 16, TAG_OUTPUTS = 20000, SPINS = 2000 };
 enum { RUN_GOES_ON = -1, RUN_ENDED = -2 }; /* behind the outputs of a micro-batch */
 
@@ -86,7 +89,8 @@ static void end_outputs(pipeline *p)
     *in = (incoming){.request = MPI_REQUEST_NULL};
 }
 
-/* Rank 0: takes outputs as they arrive, one message at a time, also while it has micro-batches of its own to compute. */
+/* Rank 0: takes outputs as they arrive, one message at a time, also while it has micro-batches of its own to
+ * compute. */
 static void take_model_outputs(pipeline *p)
 {
     incoming *in = &p->outputs_in;
@@ -121,6 +125,9 @@ bool pipeline_outstanding(const pipeline *p)
     return false;
 }
 
+/* Never blocks: it probes, receives and tests once for each input of the stage. A message's tag is the index of its
+ * input, so inputs may arrive in any order. A receive begins when its message has arrived, because MPI_Iprobe alone
+ * tells the size. `inputs` owns the bytes until the micro-batch is bound. */
 bool pipeline_advance(pipeline *p)
 {
     const prony_shard_stage *row = &p->rows[p->rank];
@@ -314,6 +321,9 @@ static prony_status send_inputs(pipeline *p, prony_error *error)
 
 /* ---- a micro-batch ---- */
 
+/* The time until the tensors are there is waiting (a span of its own), the rest is computing. A profile binds its
+ * first micro-batch before it plans, and calls this again for its run. `bound` tells the second call, which receives
+ * nothing. */
 prony_status pipeline_before(void *user, prony_session *session, prony_error *error)
 {
     pipeline *p = user;

@@ -9,8 +9,8 @@
 #include <mpi.h>
 #include <pthread.h>
 
-/* An action of a rank in the last measured run, by its own clock. `tag`: of the tensor, an input of the stage that reads it;
- * OUTPUTS_TAG: the model's outputs. */
+/* An action of a rank in the last measured run, by its own clock. `tag`: of the tensor, an input of the stage that
+ * reads it; OUTPUTS_TAG: the model's outputs. */
 typedef enum span_kind { SPAN_COMPUTE, SPAN_WAIT, SPAN_SEND, SPAN_RECEIVE } span_kind;
 enum { OUTPUTS_TAG = -1 };
 
@@ -146,8 +146,8 @@ void pipeline_fail(pipeline *p, const char *text);
 /* Tells rank 0 that rank `silent` did not answer. Ranks that wait for each other give up together, so rank 0 collects
  * their reports for two seconds and leaves out those about a rank that reports itself. */
 void pipeline_give_up(pipeline *p, int silent, const char *text);
-/* Rank 0: takes a TAG_FAILED message of `rank`. A report about a rank that answers does not end the run: another report,
- * or rank 0's own limit, will. */
+/* Rank 0: takes a TAG_FAILED message of `rank`. A report about a rank that answers does not end the run: another
+ * report, or rank 0's own limit, will. */
 void pipeline_hear_failure(pipeline *p, int rank, message *m);
 /* true: the run is over for this rank, because of a signal, or of a message of rank 0 or of a rank that failed. */
 bool pipeline_stopped(pipeline *p);

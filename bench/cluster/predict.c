@@ -1,5 +1,5 @@
-/* The time of a run by the plan's compute times and the measured links. A rank computes one micro-batch at a time, and one
- * message at a time leaves it; the message arrives after the link's latency. Messages move while ranks compute. */
+/* The time of a run by the plan's compute times and the measured links. A rank computes one micro-batch at a time, and
+ * one message at a time leaves it; the message arrives after the link's latency. Messages move while ranks compute. */
 #include "bench/cluster/shard.h"
 
 #include <math.h>

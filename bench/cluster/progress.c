@@ -1,5 +1,5 @@
-/* A thread that calls MPI while the stage computes, so that messages move meanwhile: MPI moves a large message only inside of
- * its calls, and over TCP every part of one. The main thread calls MPI only between pipeline_progress_end and
+/* A thread that calls MPI while the stage computes, so that messages move meanwhile: MPI moves a large message only
+ * inside of its calls, and over TCP every part of one. The main thread calls MPI only between pipeline_progress_end and
  * pipeline_progress_begin, and this thread only between begin and end, so that two threads never call it at once
  * (MPI_THREAD_SERIALIZED). It sleeps while no message is outstanding. */
 #include "bench/cluster/pipeline.h"

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Runs if -t, not -r, says how long; chosen without measurement. MEASURED_BATCHES of an evaluation are stamped. */
 enum { LEAST_RUNS = 5, MOST_RUNS = 2000, USUAL_WARMUP = 3, MEASURED_BATCHES = 1000 };
 
 #define USUAL_SECONDS 3.0
@@ -100,6 +101,9 @@ static int shard_check_usage(const sharded *s)
     return o->argument_count ? EXIT_DONE : (fail(o, "--shard needs a MODEL"), EXIT_USAGE);
 }
 
+/* All ranks call it. Each sends its build and model to rank 0, which answers with TAG_PLAN once they agree and `check`
+ * passes. No rank loads weights or measures before the answer. Every wait has a limit, so a missing rank ends the
+ * others. */
 int shard_meet(sharded *s, int (*check)(const sharded *s))
 {
     message own = {0};
@@ -305,8 +309,8 @@ static int run_rank(sharded *s)
     return shard_take_last_word(s);
 }
 
-/* After a signal to rank 0: it came from the user, and every rank got it, or from the launcher, because a rank died. The
- * rank that says nothing is named. */
+/* After a signal to rank 0: it came from the user, and every rank got it, or from the launcher, because a rank died.
+ * The rank that says nothing is named. */
 static void say_interrupted(void *user)
 {
     sharded *s = user;
@@ -356,6 +360,8 @@ static int end_all(sharded *s, int code, bool *together)
     return code;
 }
 
+/* Sets *together where all ranks leave at the same point, so that MPI may be finalised. Otherwise tensors may be in
+ * transit: nothing is freed, since a pending request may still write into its buffer, and the process ends at once. */
 int shard_run_ranks(const options *o, int (*run)(sharded *s), bool *together)
 {
     sharded s = {.o = o, .code = -1, .pipe = {.o = o, .rank = cluster_rank(), .ranks = cluster_size()}};

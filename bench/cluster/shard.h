@@ -1,7 +1,7 @@
 /* Commands with --shard: one stage of the model on each rank. shard.c (who does what), shard_stages.c (the stages),
- * predict.c (a run's time), pipeline.c (tensors between ranks), tensors.c (as bytes), progress.c (messages while a stage
- * computes), links.c (the interconnect), shard_report.c (one report of all), shard_eval.c (labelled data). Commands that
- * deal data to ranks (deal.c) meet, wait and end as these do; their pipeline has no stages. */
+ * predict.c (a run's time), pipeline.c (tensors between ranks), tensors.c (as bytes), progress.c (messages while a
+ * stage computes), links.c (the interconnect), shard_report.c (one report of all), shard_eval.c (labelled data).
+ * Commands that deal data to ranks (deal.c) meet, wait and end as these do; their pipeline has no stages. */
 #ifndef PRN_BENCH_CLUSTER_SHARD_H
 #define PRN_BENCH_CLUSTER_SHARD_H
 

@@ -213,6 +213,9 @@ static int add_spans(sharded *s, size_t count)
     return status == PRONY_OK ? EXIT_DONE : report_error(s->o, &error);
 }
 
+/* On rank 0: joins the reports of the other stages into its own, s->report. all.reports[i] is that of rank i + 1,
+ * all.figures and all.spans are by rank. The received ones are freed here on every path; those of rank 0 belong to
+ * s. */
 int shard_join_reports(sharded *s)
 {
     prony_error error = {0};
@@ -263,6 +266,8 @@ static void print_transfer(const prony_transfer_row *t)
            t->messages ? (double)t->bytes / (double)t->messages * 1e-3 : 0.0, (double)t->time_ns * 1e-6);
 }
 
+/* The stages as a table, in milliseconds, MB of 10^6 and kB of 10^3 bytes. The messages of a rank stand below its
+ * line. */
 static void print_ranks(const sharded *s)
 {
     size_t count;

@@ -1,6 +1,6 @@
-/* The stages of a sharded run. Rank 0 cuts the model, and sends names of tensors and input shapes; every rank makes the same
- * plan of them, and the session of its stage. With --shard-by measured the stages then run for a moment, rank 0 cuts
- * again by the times of their layers, and every rank makes its new stage. */
+/* The stages of a sharded run. Rank 0 cuts the model, and sends names of tensors and input shapes; every rank makes the
+ * same plan of them, and the session of its stage. With --shard-by measured the stages then run for a moment, rank 0
+ * cuts again by the times of their layers, and every rank makes its new stage. */
 #include "bench/cluster/shard.h"
 
 #include "bench/process/interrupt.h"

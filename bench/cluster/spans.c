@@ -1,5 +1,5 @@
-/* Actions of a rank of a pipeline: spans of the last run, and totals of each tensor. Without memory, or beyond MOST_SPANS,
- * spans are left out. */
+/* Actions of a rank of a pipeline: spans of the last run, and totals of each tensor. Without memory, or beyond
+ * MOST_SPANS, spans are left out. */
 #include "bench/cluster/pipeline.h"
 
 #include <stdlib.h>

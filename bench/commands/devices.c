@@ -1,4 +1,5 @@
-/* prony devices: the OpenCL devices that --device can choose, and what each reaches, measured now and kept for reports. */
+/* prony devices: the OpenCL devices that --device can choose, and what each reaches, measured now and kept for
+ * reports. */
 #include "bench/process/interrupt.h"
 #include "bench/terminal/json_file.h"
 #include "prony_device.h"

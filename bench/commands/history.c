@@ -123,7 +123,8 @@ static int history_check_newest(const history_job *job)
 
 /* ---- import ---- */
 
-/* A transaction for each file: what a line says to be stored is stored. A file without a run does not stop the others. */
+/* A transaction for each file: what a line says to be stored is stored. A file without a run does not stop the
+ * others. */
 static int history_import(const options *o, const char *const *files, size_t file_count)
 {
     history_store *store = NULL;

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #define DEFAULT_SECONDS 10.0
+/* Requests of a `multi` query (as in LoadGen), warm-up queries of each session, and the fewest offline queries;
+ * chosen without measurement. */
 enum { DEFAULT_SAMPLES = 8, WARMUP_QUERIES = 10, OFFLINE_QUERIES = 8 };
 
 /* ---- options ---- */
@@ -144,6 +146,9 @@ int command_bench_load(const options *o)
     return bench_load(o, NULL);
 }
 
+/* The busy process starts before the sessions exist, so set-up and warm-up meet the same load as the measurement. It
+ * ends before results are written. An interrupted load writes the results until then. With ranks, rank 0 alone
+ * writes. */
 int bench_load(const options *o, const load_ranks *ranks)
 {
     load l = {.o = o,

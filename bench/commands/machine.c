@@ -83,6 +83,8 @@ static bool any_doubtful(const prony_machine *machine)
     return false;
 }
 
+/* `path`: the file that holds these rates; NULL: they were not saved, and the reason is said where other processes
+ * disturbed the measurement. */
 static void print_machine(const prony_machine *machine, const char *path)
 {
     const prony_machine_info *info = prony_machine_get_info(machine);

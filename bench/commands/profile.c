@@ -137,6 +137,8 @@ static prony_status count_right(prony_session *session, size_t images, size_t *r
     return status;
 }
 
+/* Two passes over the embedded images: the first counts right answers over all of them, the second profiles a batch of
+ * the first ones. The report's accuracy is that of the whole set, whatever -b says. */
 static int profile_digits(const options *o)
 {
     prony_error error = {0};

@@ -116,6 +116,8 @@ static void say_floats(const options *o, const prony_model *made)
     said = true;
 }
 
+/* *out is the caller's; so is `model`, still. Ranges and trials run in float32, unpinned and without a record of
+ * memory: options of the later measurement change no choice of layers. */
 int quantize_model(const options *o, prony_model *model, prony_model **out)
 {
     prony_error error = {0};

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Random inputs that a precision's error is measured with, and seconds for each variant; chosen without measurement. */
 enum { VARIANTS_MOST = 32, LOSS_INPUTS = 5 };
 #define SECONDS_EACH 2.0
 
@@ -69,6 +70,9 @@ static prony_status quantize_plainly(const options *o, prony_model *model, prony
     return prony_model_quantize(out, model, &q, error);
 }
 
+/* Adds a session of this precision to the study. A precision that the user asked for has to work. One that is tried
+ * unasked is left out where the model does not support it. Errors of memory, files and cancellation end the command in
+ * both cases. */
 static int add_precision(const options *o, const char *precision, bool asked, study *s)
 {
     prony_error error = {0};

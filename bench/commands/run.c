@@ -70,6 +70,8 @@ static int print_outputs(const options *o, const prony_model *model, const prony
     return EXIT_DONE;
 }
 
+/* One run without warm-up, profiled so that --json has a report. With JSON on stdout no summary is printed;
+ * --output-dir still writes its files. */
 int command_run(const options *o)
 {
     prony_error error = {0};

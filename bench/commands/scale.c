@@ -47,7 +47,8 @@ static char *beside_file(const char *file, const char *name)
     return path;
 }
 
-/* The model of the study that --repeat names: where the study says, or beside the study. NULL: there is no such file. */
+/* The model of the study that --repeat names: where the study says, or beside the study. NULL: there is no such
+ * file. */
 static char *model_of_study(const prony_study *study, const char *file)
 {
     const char *path = prony_study_model_path(study), *slash = path ? strrchr(path, '/') : NULL;

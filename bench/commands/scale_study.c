@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Limit of a block in seconds, and its multiple of the planned time: only a process that hangs reaches it. Chosen
+ * without measurement. */
 enum { LIMIT_LEAST = 60, LIMIT_FACTOR = 10 };
 
 /* ---- the plan ---- */
@@ -107,6 +109,8 @@ prony_session_options scale_session_options(const options *o)
     return session;
 }
 
+/* Makes the study from the command's options. prony_study_create copies the arguments for the processes of the blocks,
+ * so `a` is freed here on every path. */
 static int plan(const options *o, prony_model *model, prony_study **study)
 {
     prony_error error = {0};

@@ -22,6 +22,7 @@
 #define SECOND_NS INT64_C(1000000000)
 #define LOOK_NS INT64_C(100000000)  /* signals are looked for as often */
 #define LAST_NS INT64_C(3000000000) /* at the end, for runs whose requests were answered */
+/* Between two writes of the metrics' file; chosen without measurement. */
 enum { METRICS_SECONDS = 10 };
 
 /* ---- names ---- */
@@ -289,6 +290,8 @@ static int open_service(service *s)
     return EXIT_DONE;
 }
 
+/* The order at the end matters: accepted requests are answered and HTTP ends, metrics and history are written, then
+ * models close. A model that still runs at end_ns is in use by its threads, so the process ends without freeing it. */
 int command_serve(const options *o)
 {
     static service s; /* large */

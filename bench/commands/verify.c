@@ -242,6 +242,9 @@ static size_t verify_command_walk(verification *v, const char *dir, int depth)
     return found;
 }
 
+/* A folder that cannot be read does not end the walk: `code` remembers the failure, and the other folders are verified.
+ * The JSON document is complete after an interruption too, with the cases until then. EXIT_VERDICT is returned only if
+ * the command itself did not fail. */
 int command_verify(const options *o)
 {
     verification v = {.o = o, .first = true};

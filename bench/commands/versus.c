@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+/* OWN_WORDS: prony, COMMAND, MODEL, -x, its value, and NULL. Limit of a process in seconds, and its multiple of
+ * --seconds: only one that hangs reaches it. Chosen without measurement. */
 enum { OWN_WORDS = 6, LIMIT_LEAST = 600, LIMIT_FACTOR = 10 };
 #define PROFILED_RUNS "20"
 #define PROFILE_PREFIX "profile"
@@ -67,6 +69,9 @@ static void versus_command_add(word_list *list, const char *word)
     list->words[list->count++] = word;
 }
 
+/* Runs `prony COMMAND MODEL -x THREADS` with `more` (NULL-terminated) and the job's inputs, and waits. The caller frees
+ * *c with child_free, after a failure too. The limit of time grows with --seconds, so it ends a process that hangs, not
+ * one that measures for long. */
 int versus_run_child(const versus_job *job, child *c, const char *command, int threads, const char *const *more)
 {
     const options *o = job->o;
@@ -185,6 +190,8 @@ bool versus_number_of(const child *c, const char *word, int64_t *out)
     return end != text && *end == '\0';
 }
 
+/* Reads the lines "key value" of the peer's process. The load and the share of other processes are optional: -1 or
+ * PRONY_LOAD_UNKNOWN if the peer does not tell them. */
 static int measure_peer(versus_job *job, int threads, const char *const *more, prony_versus_process *process)
 {
     const char *words[16];

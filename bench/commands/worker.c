@@ -13,6 +13,8 @@
 #include <sys/prctl.h>
 #endif
 
+/* Samples of a process, so that a study's file stays small, and runs with stamps behind them; chosen without
+ * measurement. */
 enum { MOST_RUNS = 5000, TRACED_RUNS = 20, FEWEST_TRACED = 3 };
 
 /* Tells the study by a byte on stdout that this process is ready, and waits for its stdin to close: replicas begin

@@ -12,8 +12,8 @@ static int64_t most_probable(const float *logits, size_t count)
     return (int64_t)best;
 }
 
-/* Adds the differences of one token's logits; *squares and *numbers are of all tokens. false: the decoders differ in their
- * vocabulary. */
+/* Adds the differences of one token's logits; *squares and *numbers are of all tokens. false: the decoders differ in
+ * their vocabulary. */
 static bool cache_error_add(const decoder *exact, const decoder *stored, cache_error *out, double *squares,
                             double *numbers, int64_t *id)
 {

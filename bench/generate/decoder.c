@@ -31,6 +31,8 @@ static bool decoder_counts_tokens(const prony_value_info *input)
            !strstr(input->name, "cross");
 }
 
+/* Fills an input that has neither a role nor -i: random floats, or ones. An input that looks like a cache or counts
+ * tokens is refused: invented data there would change the work of a step. */
 static int decoder_fill_input(const options *o, decoder *d, const char *name, int64_t batch)
 {
     prony_error error = {0};
@@ -92,8 +94,8 @@ static int decoder_refuse_batch(const options *o, const prony_dim *dim, int64_t 
                                                 : "-b sets their number");
 }
 
-/* The same before there is a generator, which would refuse the caches of such a batch: rows of integers are ids, masks and
- * positions. */
+/* The same before there is a generator, which would refuse the caches of such a batch: rows of integers are ids, masks
+ * and positions. */
 static int decoder_check_batch(const options *o, const prony_model *model, int64_t batch)
 {
     for (size_t k = 0; k < o->model.dim_count; k++)

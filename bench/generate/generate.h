@@ -37,8 +37,8 @@ typedef struct cache_error {
     double max, rms, equal_ids;
 } cache_error;
 
-/* Compares over `tokens` tokens behind `ids`, with sessions of its own: both caches get the ids that are most probable with
- * float32. Does nothing without --kv-cache fp16 or int8 (out->tokens is 0). */
+/* Compares over `tokens` tokens behind `ids`, with sessions of its own: both caches get the ids that are most probable
+ * with float32. Does nothing without --kv-cache fp16 or int8 (out->tokens is 0). */
 int cache_error_measure(const options *o, prony_model *model, const int64_t *ids, size_t count, int64_t tokens,
                         cache_error *out);
 

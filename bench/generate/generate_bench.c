@@ -1,5 +1,5 @@
-/* prony bench --generate and prony profile --generate: prefill and decode of one configuration, or of several, one after
- * the other. */
+/* prony bench --generate and prony profile --generate: prefill and decode of one configuration, or of several, one
+ * after the other. */
 #include "bench/generate/generate.h"
 #include "bench/options/option_table.h"
 #include "bench/process/interrupt.h"
@@ -221,6 +221,8 @@ static void print_busy(const options *o, const generation_table *t)
     }
 }
 
+/* A line per configuration. Prompt, new tokens and the caches' kind are those of all rows and stand once, from the
+ * first. "?": the run has too few steps to bound p99. */
 static void print_generations(const options *o, const generation_table *t)
 {
     char text[3][SHOWN_BYTES], prefill[24], decode[24];

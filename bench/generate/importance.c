@@ -1,5 +1,5 @@
-/* prony quantize MODEL -p int4-weights --calibrate IDS: a decoder reads the tokens, window by window, so that the importance
- * of its weights is known. */
+/* prony quantize MODEL -p int4-weights --calibrate IDS: a decoder reads the tokens, window by window, so that the
+ * importance of its weights is known. */
 #include "bench/generate/generate.h"
 #include "bench/options/option_table.h"
 #include "bench/process/interrupt.h"

@@ -1,8 +1,8 @@
 /* prony eval MODEL --token-ids F: perplexity of given tokens, for each precision and type of cache.
  *
- * The tokens are cut into windows of --max-length tokens. Each window's tokens are fed one by one, as steps of a generator
- * are, so that the cache takes part; each token but a window's first is predicted from those before it. Perplexity is exp of
- * the mean of -ln p(token). */
+ * The tokens are cut into windows of --max-length tokens. Each window's tokens are fed one by one, as steps of a
+ * generator are, so that the cache takes part; each token but a window's first is predicted from those before it.
+ * Perplexity is exp of the mean of -ln p(token). */
 #include "bench/generate/generate.h"
 #include "bench/options/option_table.h"
 #include "bench/process/interrupt.h"

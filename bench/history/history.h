@@ -8,8 +8,8 @@
 /* EXIT_USAGE after a message if this build cannot keep a history; EXIT_DONE otherwise. */
 int history_refuse(const options *o);
 
-/* ---- keep.c: after a measurement. All return `code`. If it is EXIT_DONE and the history cannot be written, they return
- * EXIT_FAILED: a verdict wins. A message names the file. Without --history they do nothing. The report itself is
+/* ---- keep.c: after a measurement. All return `code`. If it is EXIT_DONE and the history cannot be written, they
+ * return EXIT_FAILED: a verdict wins. A message names the file. Without --history they do nothing. The report itself is
  * written before. ---- */
 
 int history_keep_report(const options *o, const prony_report *report, int code);

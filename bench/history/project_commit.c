@@ -1,5 +1,5 @@
-/* The checked-out commit of the working folder's git repository. Neither git nor a library of it is needed: HEAD names a
- * commit or a reference, and a reference is a file or a line of packed-refs. */
+/* The checked-out commit of the working folder's git repository. Neither git nor a library of it is needed: HEAD names
+ * a commit or a reference, and a reference is a file or a line of packed-refs. */
 #include "bench/history/history.h"
 
 #include <limits.h>

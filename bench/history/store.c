@@ -1,6 +1,8 @@
 /* A history as a SQLite file. Several processes may write at once: the write-ahead log keeps readers apart from the one
- * writer, and a writer waits up to BUSY_MS for another one. A transaction holds all runs of a command, so a killed process
- * leaves either all of them or none. */
+ * writer, and a writer waits up to BUSY_MS for another one. A transaction holds all runs of a command, so a killed
+ * process leaves either all of them or none. */
+#include "bench/history/history.h"
+
 #ifdef PRN_HAVE_SQLITE
 
 #include "bench/history/store.h"
@@ -19,7 +21,7 @@
 enum {
     APPLICATION_ID = 0x50524e48, /* "PRNH" */
     SCHEMA_VERSION = 1,
-    BUSY_MS = 60000,
+    BUSY_MS = 60000, /* longest wait for another writer; chosen without measurement */
 };
 
 /* Step k makes version k + 1 of version k. Only the last step changes; a released one never does. */
@@ -76,6 +78,9 @@ static bool hits_file_limit(const history_store *s)
            limit.rlim_cur != RLIM_INFINITY;
 }
 
+/* Reports the connection's last error with the file's name, and returns EXIT_FAILED. `action` completes "cannot ...".
+ * Callers call no other function of SQLite in between, because that would replace the error. Without a database,
+ * opening had no memory. */
 int store_fail(const history_store *s, const char *action)
 {
     const int code = s->db ? sqlite3_errcode(s->db) : SQLITE_NOMEM, system = s->db ? sqlite3_system_errno(s->db) : 0;
@@ -284,8 +289,6 @@ void store_close(history_store *store)
 }
 
 #else /* without SQLite */
-
-#include "bench/history/history.h"
 
 int history_refuse(const options *o)
 {

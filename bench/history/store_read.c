@@ -1,4 +1,6 @@
 /* Reads runs back, with the values and layers that are wanted. */
+#include "bench/history/history.h"
+
 #ifdef PRN_HAVE_SQLITE
 
 #include "bench/history/store.h"
@@ -143,8 +145,6 @@ int store_read(history_store *s, prony_history *to, const store_wanted *wanted)
 }
 
 #else /* without SQLite */
-
-#include "bench/history/history.h"
 
 int store_read(history_store *store, prony_history *to, const store_wanted *wanted)
 {

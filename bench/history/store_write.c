@@ -1,4 +1,6 @@
 /* Stores runs: all of one command in one transaction, each once. */
+#include "bench/history/history.h"
+
 #ifdef PRN_HAVE_SQLITE
 
 #include "bench/history/store.h"
@@ -193,8 +195,6 @@ int store_add(history_store *s, const prony_history *runs, const char *commit, s
 }
 
 #else /* without SQLite */
-
-#include "bench/history/history.h"
 
 int store_add(history_store *store, const prony_history *runs, const char *commit, store_count *count)
 {

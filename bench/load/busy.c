@@ -44,6 +44,9 @@ static _Noreturn void be_busy(int from_parent, int to_parent)
     _exit(0);
 }
 
+/* Returns when all threads of the child are busy: the child writes their number to the second pipe, and a missing
+ * number means that it failed. be_busy does not return. After a failure the child has ended, both pipes are closed, and
+ * busy_stop has nothing to do. */
 int busy_start(busy *b, const options *o)
 {
     int to_child[2], to_parent[2];

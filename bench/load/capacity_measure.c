@@ -11,6 +11,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
+/* Fewest runs of a cell; lone requests, which follow a pause, for the time of a dispatch. Chosen without
+ * measurement. */
 enum { FEWEST_RUNS = 8, LONE_REQUESTS = 60, FEWEST_LONE = 5, PAUSE_NS = 1000000 };
 
 typedef struct measurement {
@@ -85,6 +87,9 @@ static prony_status make_cell_batcher(capacity *c, const capacity_cell *cell, pr
     return prony_batcher_create(out, c->model, &session, &b, error);
 }
 
+/* Keeps requests_at_once requests in flight for time_ns: the end of each submits the next. A submission that is refused
+ * here gives up those behind it too. `filled` tells request_done that the queue was full once. The times are sorted in
+ * a copy, since put_document writes the samples as they came. */
 static int measure_cell(capacity *c, capacity_cell *cell, int64_t time_ns)
 {
     prony_error error = {0};

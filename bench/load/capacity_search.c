@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+/* HALVINGS place a rate to 1/512 of the first interval. COARSE and FINE are simulated requests, GIVE_UP waiting
+ * ones. A rate that FINE does not confirm falls by CONFIRM_STEP. Chosen without measurement. */
 enum { HALVINGS = 9, COARSE = 12000, FINE = 60000, GIVE_UP = 20000, CONFIRMATIONS = 40 };
 #define CONFIRM_STEP 0.95
 

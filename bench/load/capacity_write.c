@@ -129,6 +129,8 @@ static void put_row_or_null(FILE *to, const capacity *c, const char *key, int ro
         fputs("null", to);
 }
 
+/* Times are integers in nanoseconds. The options' numbers have 17 digits, so that they read back as the same doubles.
+ * An unknown value is null. */
 static void put_document(FILE *to, const capacity *c)
 {
     json_begin(to, "prony.capacity/1");

@@ -37,6 +37,9 @@ static int load_figures_no_memory(const load *l)
     return fail(l->o, "out of memory");
 }
 
+/* Fills *out from the queries of a phase; times are ns. Latency and queue time count from the schedule, not from the
+ * issue, so a late generator hides nothing. A failed query counts in `lag` and `failed` alone. out->latency_ns is the
+ * caller's to free, after a failure too. */
 int load_figures(const load *l, const query *queries, size_t count, load_result *out)
 {
     prony_error error = {0};

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <time.h>
 
+/* Requests in flight per session and largest batch; SPIN_NS before a query is due the thread stops sleeping, since a
+ * sleep ends late; NAP_NS is the longest delay of an interruption. Chosen without measurement. */
 enum { BLOCK_QUERIES = 4096, OFFLINE_DEPTH = 4, SPIN_NS = 50000, NAP_NS = 50000000 };
 
 typedef struct query_list {
@@ -97,8 +99,8 @@ static void issue(load *l, query *q)
     }
 }
 
-/* Waits until at most `most` queries are in progress. After an interruption the batcher drops the requests that wait, so
- * that at most the requests in its sessions are still served. */
+/* Waits until at most `most` queries are in progress. After an interruption the batcher drops the requests that wait,
+ * so that at most the requests in its sessions are still served. */
 static void await_queries(load *l, size_t most)
 {
     bool dropped = false;
@@ -179,6 +181,9 @@ static bool load_issue_go_on(const load_plan *plan, size_t queries, double secon
     return seconds < plan->seconds || queries < plan->least;
 }
 
+/* Issues queries until the plan ends, a closed loop fails or the user interrupts; false: out of memory. `due` advances
+ * by exponential gaps from the seed alone, so one seed gives one schedule. The display, the other ranks and `hopeless`
+ * are looked at every 100 ms; chosen without measurement. */
 static bool run_queries(load *l, const load_plan *plan, query_list *list, load_result *out)
 {
     uint64_t random = plan->seed;
@@ -230,8 +235,8 @@ int load_issue(load *l, const load_plan *plan, load_result *out)
         free(all);
         return fail(l->o, "out of memory");
     }
-    /* Queries without memory are not in `count`; all others have ended, or were dropped by an interruption, which ends the
-     * load of every rank. */
+    /* Queries without memory are not in `count`; all others have ended, or were dropped by an interruption, which ends
+     * the load of every rank. */
     if (l->ranks && plan->shared && (interrupted() || !has_failed(l)))
         code = l->ranks->gather(l->ranks->user, &all, &list.count);
     if (code == EXIT_DONE) code = load_figures(l, all, list.count, out);

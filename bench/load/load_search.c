@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #define SHORT_PART 8 /* a short phase is 1 / SHORT_PART of a whole one */
+/* Seconds of the shortest phase, and how far above the offline throughput a rate is tried; chosen without
+ * measurement. */
 #define SHORTEST 0.25
 #define BEYOND_CAPACITY 1.02
 
@@ -38,6 +40,9 @@ static double short_seconds(double seconds)
     return seconds / SHORT_PART < SHORTEST ? SHORTEST : seconds / SHORT_PART;
 }
 
+/* Measures one rate for the search, in a whole phase or in a short one that may give up. A phase lasts at most ten
+ * times as long as planned, and a short one asks for 100 queries at most; both chosen without measurement. Each phase
+ * has a seed of its own. s->out owns the result to report, s->searched the list of all. */
 static int phase(void *user, double rate, bool whole, rate_count *out)
 {
     searcher *s = user;

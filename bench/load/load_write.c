@@ -49,6 +49,9 @@ static const char *what_it_does(scenario s)
 
 /* ---- text ---- */
 
+/* The lines above the result. `line` has room for PRN_BATCH_SIZES batch sizes and all counts; the list of cores is cut.
+ * A difference below 0.01 of the largest output counts as rounding; chosen without measurement: a model that mixes
+ * samples differs by far more. */
 static void print_setup(const load *l)
 {
     const options *o = l->o;
@@ -279,6 +282,9 @@ static void put_batching(FILE *to, const prony_batch_trial *t)
         fputs("], \"identical\": null, \"largest_difference\": null},\n", to);
 }
 
+/* "bound": null without a bound, "kept" has 99 % confidence, "missed" counts these queries. "cannot tell": these
+ * queries kept it, but are too few for the confidence. "samples_ns" are latencies in order of issue, without failed
+ * queries. */
 static void put_result(FILE *to, const load *l, const load_result *r)
 {
     fprintf(to, "  \"result\": {\n    \"queries\": %zu,\n    \"failed\": %zu,\n    \"samples\": %lld,\n", r->queries,
@@ -309,6 +315,7 @@ static void put_result(FILE *to, const load *l, const load_result *r)
     fputs("]\n  },\n", to);
 }
 
+/* null unless rates were searched. The interval's upper end is null where it is unbounded. */
 static void put_search(FILE *to, const load *l, const load_searched *searched)
 {
     const rate_found *found = &searched->found;

@@ -14,6 +14,7 @@
 
 #include <math.h>
 
+/* The complement of the 99 % confidence above. */
 #define DOUBT 0.01
 #define LEAST_PART 1e-4  /* of the top: rates below are not tried */
 #define LEAST_SLOPE 2.0  /* least slope of the line: near its capacity every service is steeper */

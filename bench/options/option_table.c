@@ -591,8 +591,8 @@ static bool is_alias(const option_row *row, const char *name)
     return false;
 }
 
-/* Prefers the exact name to an alias and an alias to an abbreviation, then the command's row to another one: the name of
- * another command's option is not taken as the abbreviation of an own one. */
+/* Prefers the exact name to an alias and an alias to an abbreviation, then the command's row to another one: the name
+ * of another command's option is not taken as the abbreviation of an own one. */
 const option_row *find_long(const command_row *command, const char *name, bool *several)
 {
     enum { ABBREVIATION = 1, ALIAS, EXACT };

@@ -1,5 +1,6 @@
-/* The command line as tables: a row an option, a row a command. Parsing (options.c, option_values.c), help (option_help.c),
- * manual pages, completion and docs/reference/options.md (bench/commands/manual.c) follow from the rows. */
+/* The command line as tables: a row an option, a row a command. Parsing (options.c, option_values.c), help
+ * (option_help.c), manual pages, completion and docs/reference/options.md (bench/commands/manual.c) follow from the
+ * rows. */
 #ifndef PRN_BENCH_OPTIONS_OPTION_TABLE_H
 #define PRN_BENCH_OPTIONS_OPTION_TABLE_H
 

@@ -201,6 +201,9 @@ static int check_isa(const options *o)
     return 0;
 }
 
+/* Returns an exit status. *stop: no command is to run (help was printed, or an error). A first word that is a model's
+ * name means `profile` and stays an argument. Any other first word is the command and is removed. o->arguments is freed
+ * by options_free, after an error too. */
 int options_parse(options *o, int argc, char **argv, bool *stop)
 {
     const command_row *command = NULL;

@@ -4,8 +4,8 @@
 
 #include "bench/command.h"
 
-/* EXIT_USAGE after a message: the variable names no tool. A tool that is missing gives a line on stderr if `tell`, and the
- * command goes on. */
+/* EXIT_USAGE after a message: the variable names no tool. A tool that is missing gives a line on stderr if `tell`, and
+ * the command goes on. */
 int ranges_begin(const options *o, bool tell);
 
 #endif

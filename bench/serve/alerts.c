@@ -1,7 +1,7 @@
 /* The set of rules, the file of their states, and the commands that alerts run.
  *
- * A change is first written to the state file as not sent, then sent, then written as sent. A restart sends what was not
- * sent, and nothing that was; only an end of the process between sending and writing repeats an alert. */
+ * A change is first written to the state file as not sent, then sent, then written as sent. A restart sends what was
+ * not sent, and nothing that was; only an end of the process between sending and writing repeats an alert. */
 #define _GNU_SOURCE
 #include "bench/serve/alerts.h"
 #include "bench/serve/text_buffer.h"

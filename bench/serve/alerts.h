@@ -1,6 +1,6 @@
-/* Alerts: rules such as "latency_p99 > 50ms for 60s" or "drift latency_median 5%", their state, and what is sent. A rule
- * fires when its condition held for its whole time, and ends when the condition did not hold for as long. Each change is
- * sent once. */
+/* Alerts: rules such as "latency_p99 > 50ms for 60s" or "drift latency_median 5%", their state, and what is sent. A
+ * rule fires when its condition held for its whole time, and ends when the condition did not hold for as long. Each
+ * change is sent once. */
 #ifndef PRN_BENCH_SERVE_ALERTS_H
 #define PRN_BENCH_SERVE_ALERTS_H
 
@@ -63,8 +63,8 @@ alert_event alert_step(alert_state *state, const alert_rule *rule, double value,
 alert_values alert_values_of(const stats_summary *summary, size_t waiting, int64_t rss_bytes);
 /* The key of the history's metric; NULL: the history has none. */
 const char *alert_history_metric(alert_metric metric);
-/* The median of a metric over the newest sessions of `prony serve` in `past` that are like `like`: same model file, machine
- * and configuration. 0: fewer than ALERT_LEAST_SESSIONS of them; *sessions is their number. */
+/* The median of a metric over the newest sessions of `prony serve` in `past` that are like `like`: same model file,
+ * machine and configuration. 0: fewer than ALERT_LEAST_SESSIONS of them; *sessions is their number. */
 enum { ALERT_LEAST_SESSIONS = 3, ALERT_MOST_SESSIONS = 10 };
 double alert_baseline(const prony_history *past, const prony_history_run *like, const char *metric, size_t *sessions);
 /* "61.2 ms": a value of this metric. */

@@ -123,8 +123,8 @@ static double narrow_element(prony_dtype dtype, const void *data, size_t index)
     return narrow_value(bits, narrow_layout(dtype));
 }
 
-/* The code of the magnitude. Codes of magnitudes ascend without gaps: a step of the code is a step of the mantissa, also
- * from the subnormal numbers to the normal ones and from one exponent to the next. */
+/* The code of the magnitude. Codes of magnitudes ascend without gaps: a step of the code is a step of the mantissa,
+ * also from the subnormal numbers to the normal ones and from one exponent to the next. */
 static bool narrow_code(double magnitude, narrow_float f, unsigned *code)
 {
     int exponent, least = 1 - f.bias;
@@ -206,6 +206,7 @@ static void put_float64(text_buffer *to, double value)
         buffer_text(to, "null");
 }
 
+/* An integer as JSON. The default are types of 4 and 2 bits, whose elements share bytes. */
 static void put_integer(text_buffer *to, prony_dtype dtype, const void *data, size_t index)
 {
     switch (dtype) {
@@ -238,6 +239,8 @@ static void put_integer(text_buffer *to, prony_dtype dtype, const void *data, si
     }
 }
 
+/* Element `index` of a tensor as JSON. A float of less than 32 bits becomes the double of its value, and a complex
+ * number [re, im]. NaN and infinity become null, since JSON lacks them. */
 void datatype_put(text_buffer *to, prony_dtype dtype, const void *data, size_t index)
 {
     const prony_string *text = data;

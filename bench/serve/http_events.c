@@ -52,6 +52,8 @@ static void stream_free(void *user)
     free(x);
 }
 
+/* The slot in s->streams is reserved under the lock first, so that two connections never share one. From then on it is
+ * the response's, whose stream_free gives it back. MHD_destroy_response drops only this function's reference. */
 bool events_respond(service *s, struct MHD_Connection *connection)
 {
     service_stream *stream = NULL;

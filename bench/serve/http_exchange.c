@@ -1,5 +1,5 @@
-/* Headers, body, answer. libmicrohttpd calls exchange_handle when the headers are there, for each piece of the body, once
- * behind it, and again when a suspended connection is resumed. */
+/* Headers, body, answer. libmicrohttpd calls exchange_handle when the headers are there, for each piece of the body,
+ * once behind it, and again when a suspended connection is resumed. */
 #include "bench/serve/http_exchange.h"
 
 #include <errno.h>

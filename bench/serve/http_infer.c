@@ -144,6 +144,9 @@ static void refuse_submission(service_job *job, const prony_error *error)
     job_answer(job, &answer, NULL);
 }
 
+/* The job has two references once it is submitted: the exchange's and the batcher's. The connection is suspended before
+ * the submission, because job_done, which resumes it, may run on another thread before the submission returns. A
+ * refused submission releases the batcher's reference here. */
 service_job *infer_start(service *s, struct MHD_Connection *connection, served_model *slot, text_buffer *body,
                          size_t *counted, size_t header_size, int64_t timeout_ns, service_answer *answer)
 {

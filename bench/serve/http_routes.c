@@ -197,6 +197,8 @@ service_route service_find_route(service *s, const char *method, const char *url
     return (service_route){.target = ROUTE_UNKNOWN};
 }
 
+/* Answers the targets that need no batcher and no stream; s->lock is not held. A model's version is held while it is
+ * described, so a reload cannot free it meanwhile. */
 void service_answer_route(service *s, const service_route *route, service_answer *answer)
 {
     model_version *v;

@@ -13,10 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
+/* HTTP_THREADS only move bytes, sessions compute. LAST_NS is for answers that are being sent at the end. Chosen
+ * without measurement. */
 enum { BACKLOG = 511, HTTP_THREADS = 2, DRAIN_STEP_NS = 20000000, LAST_NS = 500000000 };
 
 /* ---- connections ---- */
 
+/* libmicrohttpd's notice of a new or ended connection; the service's list of clients follows. c->link points at the
+ * pointer to c, so a client leaves the list without a search. A client without a link never joined it: memory or its
+ * socket was missing. */
 static void watch_client(void *user, struct MHD_Connection *connection, void **context,
                          enum MHD_ConnectionNotificationCode code)
 {
@@ -59,7 +64,8 @@ static bool sends_no_more(const service_client *c)
     return c->phase == CLIENT_SENDS && recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* A body's last bytes may be on their way through libmicrohttpd while the socket is empty already: two sweeps must see it. */
+/* A body's last bytes may be on their way through libmicrohttpd while the socket is empty already: two sweeps must see
+ * it. */
 void service_sweep(service *s, int64_t now_ns)
 {
     pthread_mutex_lock(&s->lock);

@@ -52,6 +52,9 @@ static double data_number(json_slice text)
     return strtod(text.text, NULL); /* ends at the comma or bracket behind the number */
 }
 
+/* Stores one JSON integer as element e->index, or refuses what [least, most] does not hold. `value` has every negative
+ * number and `large` every other one, since uint64 exceeds the range of `value`. A cast to the unsigned type of the
+ * same width keeps the bits of a negative value. */
 static int data_put_integer(elements *e, json_slice text, int64_t least, uint64_t most)
 {
     int64_t value;

@@ -150,6 +150,9 @@ static int check_shape(parser *p, const prony_value_info *info, const prony_valu
     return 0;
 }
 
+/* Binds one input of the request to the model's input of that name. Returns 0 or an HTTP status with a message. Binary
+ * data lie behind the JSON in the order of the inputs, so p->binary advances past each. `owned` are the memory that the
+ * request frees: two pointers an input, for elements and for the bytes of strings. */
 static int take_input(parser *p, const tensor_text *t)
 {
     const infer_signature *s = p->signature;

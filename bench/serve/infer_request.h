@@ -27,14 +27,14 @@ typedef struct infer_request {
     int64_t samples;  /* first dimension of the first input; 1 without one */
 } infer_request;
 
-/* Parses the body. `header_size` is the length of its JSON (the binary tensor extension), SIZE_MAX: all of it. Returns 0,
- * or a status of HTTP with a message that names model, input and value. *out is to be freed in both cases. */
+/* Parses the body. `header_size` is the length of its JSON (the binary tensor extension), SIZE_MAX: all of it. Returns
+ * 0, or a status of HTTP with a message that names model, input and value. *out is to be freed in both cases. */
 int infer_parse(infer_request *out, const infer_signature *signature, const char *body, size_t size, size_t header_size,
                 char message[INFER_MESSAGE]);
 void infer_request_free(infer_request *request);
 
-/* Writes the response; *header_size receives the length of its JSON if binary tensors follow, SIZE_MAX otherwise. `values`
- * are all outputs of the model. false: memory ran out. */
+/* Writes the response; *header_size receives the length of its JSON if binary tensors follow, SIZE_MAX otherwise.
+ * `values` are all outputs of the model. false: memory ran out. */
 bool infer_respond(text_buffer *to, const infer_signature *signature, const infer_request *request, const char *version,
                    const prony_value *const *values, size_t *header_size);
 

@@ -183,6 +183,8 @@ static size_t put_utf8(unsigned code, char *out)
     return length;
 }
 
+/* `raw` was scanned already, so every escape is complete. `out` has room for raw.size bytes: no escape is shorter than
+ * its UTF-8 text. Half of a surrogate pair becomes U+FFFD. */
 size_t json_unescape(json_slice raw, char *out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";

@@ -1,4 +1,5 @@
-/* libmicrohttpd, loaded by microhttpd_load. Linking it would load it, and all that it links (GnuTLS), at every start. */
+/* libmicrohttpd, loaded by microhttpd_load. Linking it would load it, and all that it links (GnuTLS), at every
+ * start. */
 #ifndef PRN_BENCH_SERVE_MICROHTTPD_LIBRARY_H
 #define PRN_BENCH_SERVE_MICROHTTPD_LIBRARY_H
 

@@ -1,5 +1,5 @@
-/* prony serve --history: each version of a model is a run. Its latencies are those of the requests that it answered. The
- * runs wait in memory: only the end of the service writes, so that no lock of the file delays a request. */
+/* prony serve --history: each version of a model is a run. Its latencies are those of the requests that it answered.
+ * The runs wait in memory: only the end of the service writes, so that no lock of the file delays a request. */
 #include "bench/serve/served_model.h"
 #include "bench/serve/text_buffer.h"
 
@@ -43,6 +43,8 @@ prony_status version_describe(model_version *v, prony_error *error)
     return status;
 }
 
+/* A percentile is kept only if enough requests support it (above). `values` lie on the stack: prony_history_add copies
+ * them. */
 void version_keep(model_version *v)
 {
     prony_error error = {0};

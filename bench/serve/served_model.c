@@ -191,6 +191,9 @@ void served_keep(served_model *slot)
 
 /* ---- a replaced file ---- */
 
+/* The thread that loads a replaced file. The old version serves until the new one is complete, and goes when its last
+ * request ends. slot->reloading is cleared last. No other reload begins until then, so slot->versions and slot->failure
+ * are read here without the lock. */
 static void *reload(void *argument)
 {
     served_model *slot = argument;

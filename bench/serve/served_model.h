@@ -62,7 +62,8 @@ bool served_close(served_model *slot, int64_t end_ns);
 /* Retains the present version. */
 model_version *served_get(served_model *slot);
 void served_put(model_version *version);
-/* Looks at the file; loads a replaced one on a thread of its own and serves it from then on. Call it once per second. */
+/* Looks at the file; loads a replaced one on a thread of its own and serves it from then on. Call it once per
+ * second. */
 void served_look(served_model *slot);
 /* Frees versions that no request uses any more, and keeps their runs. Main thread. */
 void served_reap(served_model *slot);

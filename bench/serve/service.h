@@ -1,5 +1,5 @@
-/* prony serve: models behind HTTP. http_server.c has the daemon, its limits and its end; http_exchange.c the life of one
- * request; http_routes.c the pages and metadata; http_infer.c inference; http_events.c the live page's events;
+/* prony serve: models behind HTTP. http_server.c has the daemon, its limits and its end; http_exchange.c the life of
+ * one request; http_routes.c the pages and metadata; http_infer.c inference; http_events.c the live page's events;
  * service_metrics.c and service_live.c the documents that the service shows.
  *
  * Threads: libmicrohttpd's own (they parse requests and write responses), those of the batchers (they build responses),
@@ -41,8 +41,8 @@ typedef struct service_client {
     bool left; /* the last sweep found that the client sends no more, with the body incomplete */
 } service_client;
 
-/* One inference. The exchange and the batcher hold it; the first of the batcher, its deadline and the end of the service
- * answers it. */
+/* One inference. The exchange and the batcher hold it; the first of the batcher, its deadline and the end of the
+ * service answers it. */
 typedef struct service_job {
     struct service_job *next, **link; /* of the jobs that wait for an answer; under the service's lock */
     struct service *service;

@@ -60,6 +60,8 @@ static void live_put_sizes(text_buffer *to, service_stats *stats)
                   (unsigned long long)arena, (unsigned long long)reloads);
 }
 
+/* A model on the live page; times are ns. served_get holds the version until served_put, so a reload cannot free it
+ * meanwhile. slot->failure is text that a reload changes, so it is read under the lock. */
 static void put_live_model(text_buffer *to, served_model *slot, int64_t now_ns)
 {
     model_version *v = served_get(slot);

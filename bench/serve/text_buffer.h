@@ -19,8 +19,8 @@ void buffer_format(text_buffer *buffer, const char *format, ...) __attribute__((
 void buffer_json(text_buffer *buffer, const char *text, size_t size);
 /* A JSON number; null for NaN and infinities, which JSON does not have. */
 void buffer_number(text_buffer *buffer, double value);
-/* Replaces the file as a whole, by a rename: readers see the old text or the new one. `durable`: also after a failure of
- * the machine. false: errno says why, and the old file stays. */
+/* Replaces the file as a whole, by a rename: readers see the old text or the new one. `durable`: also after a failure
+ * of the machine. false: errno says why, and the old file stays. */
 bool buffer_save(const text_buffer *buffer, const char *path, bool durable);
 void buffer_free(text_buffer *buffer);
 

@@ -127,6 +127,8 @@ static int write_into(const options *o, const prony_report *report, prony_format
     return code;
 }
 
+/* Writes every format of the report into --output-dir. A CSV level or chart that this report has no data for is left
+ * out without a message; the first failure ends the list. */
 int write_all_forms(const options *o, const prony_report *report)
 {
     static const struct {

@@ -21,6 +21,8 @@ static int cannot_write(json_file *file, const options *o, int code)
     return fail(o, "'%s': cannot write: %s", o->files.json, strerror(code));
 }
 
+/* Opens file->stream; json_close commits it. O_EXCL refuses a temporary file of another process, and realpath makes the
+ * rename replace the target of a symbolic link, not the link. After a failure no temporary file is left. */
 int json_open(json_file *file, const options *o)
 {
     struct stat info;

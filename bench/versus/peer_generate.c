@@ -1,6 +1,6 @@
-/* The peer's side of versus --generate: the loop around ONNX Runtime that feeds ids, masks, positions and the cache. The
- * parent writes a file that says what each input is for (versus_generate.c); growing caches are fed back as the values
- * that the run made, shared ones are written in place. */
+/* The peer's side of versus --generate: the loop around ONNX Runtime that feeds ids, masks, positions and the cache.
+ * The parent writes a file that says what each input is for (versus_generate.c); growing caches are fed back as the
+ * values that the run made, shared ones are written in place. */
 #include "bench/generate/generate.h"
 #include "bench/versus/ort.h"
 #include "bench/versus/versus.h"
@@ -37,7 +37,8 @@ typedef struct peer_decoder {
 
 /* ---- what inputs are for */
 
-/* A line "role type output rank dims shared name"; dims are separated by commas, -1: rows. `shared` of a mask: rolled. */
+/* A line "role type output rank dims shared name"; dims are separated by commas, -1: rows. `shared` of a mask:
+ * rolled. */
 static bool peer_feed_read(peer_feed *f, char *line)
 {
     char dims[512];
@@ -181,8 +182,8 @@ static int peer_fill(const peer_decoder *d, peer_feed *f, int64_t first, int64_t
     return EXIT_DONE;
 }
 
-/* Empties a cache: without rows, or with max_length rows of zeros. A state, and a cache whose rows are written by position,
- * are zeros. */
+/* Empties a cache: without rows, or with max_length rows of zeros. A state, and a cache whose rows are written by
+ * position, are zeros. */
 static int peer_empty_cache(const peer_decoder *d, peer_feed *f, const prony_shape *declared)
 {
     f->value.shape = *declared;

@@ -162,6 +162,9 @@ static void write_signatures(const prn_dynamic_dims *x, const prn_program *p, in
     }
 }
 
+/* Congruent nodes form a list: the first one leads, counts `members`, and `next` goes on in graph order. Layers hold
+ * the leader's layer plus 1, since 0 means none. `last` shares the allocation of `leader`: the last member so far of
+ * the list that a node leads. */
 prony_status prn_dim_classes_link(prn_dynamic_dims *x, prn_program *p, prony_error *error)
 {
     const size_t words = (p->value_count + p->input_count) * (PRONY_MAX_RANK + 1);

@@ -58,8 +58,8 @@ struct prn_dynamic_dims {
 
 /* ---- dynamic_dims_forms.c */
 
-/* Notes the forms of inputs and outputs: `inputs` has their first shapes, the program the second ones. *fits false: an equal
- * extent became another number. */
+/* Notes the forms of inputs and outputs: `inputs` has their first shapes, the program the second ones. *fits false: an
+ * equal extent became another number. */
 PRN_MUST_USE prony_status prn_dim_classes_note(prn_dynamic_dims *x, prn_program *p, const prony_shape *inputs,
                                                bool *fits, prony_error *error);
 /* Links congruent nodes, at the second extents, when forms are noted. */

@@ -206,8 +206,8 @@ static bool is_reached(const prn_program *p, const prn_node_def *node)
     return found;
 }
 
-/* Lists the nodes that the inputs in x->moved reach, all of which the next walk visits. Steps of a decoder move the same
- * inputs again and again. */
+/* Lists the nodes that the inputs in x->moved reach, all of which the next walk visits. Steps of a decoder move the
+ * same inputs again and again. */
 static prony_status list_reached(prn_dynamic_dims *x, prn_program *p, prony_error *error)
 {
     const size_t inputs = p->input_count * sizeof *x->moved;

@@ -54,12 +54,12 @@ struct prony_model {
                                                 nowhere */
     const prn_services *services;            /* engine services for its operators */
     prn_model_quantized quantized;
-    /* The model is a stage of another one (engine/bind/stage.h), to which everything else here belongs but `file`; NULL:
-     * a model of its own. */
+    /* The model is a stage of another one (engine/bind/stage.h), to which everything else here belongs but `file`;
+     * NULL: a model of its own. */
     struct prn_stage *stage;
     void (*release_stage)(struct prn_stage *stage);
-    /* The model observes the runs of another one (quantize/importance.h), to which everything else here belongs but `file`
-     * and `registry`; NULL: it does not. */
+    /* The model observes the runs of another one (quantize/importance.h), to which everything else here belongs but
+     * `file` and `registry`; NULL: it does not. */
     void *observer;
     void (*release_observer)(void *observer);
 };

@@ -44,13 +44,12 @@ typedef struct prn_value_def {
     const char *name;
     prony_value info; /* type and shape (rank -1: known at run time only); data for constants; layout plain */
     bool constant;    /* same in every run; info.data is NULL only in a static program */
-    prn_weight_cache_entry
-        *shared;          /* the cache entry of constants that bind or a rewrite made; NULL: the model's own bytes */
-    bool input, output;   /* of the graph */
-    bool cache;           /* a graph input whose bytes have room for program->cache_rows rows in each block */
-    bool appended;        /* such an input behind whose rows the program writes the new ones */
-    uint32_t producer;    /* node; PRN_NO_NODE for inputs and constants */
-    uint32_t weight;      /* initializers and Constant outputs: index into program->weights; otherwise
+    prn_weight_cache_entry *shared; /* cache entry of constants that bind or a rewrite made; NULL: the model's bytes */
+    bool input, output;             /* of the graph */
+    bool cache;                     /* a graph input whose bytes have room for program->cache_rows rows in each block */
+    bool appended;                  /* such an input behind whose rows the program writes the new ones */
+    uint32_t producer;              /* node; PRN_NO_NODE for inputs and constants */
+    uint32_t weight;                /* initializers and Constant outputs: index into program->weights; otherwise
                                 PRN_NO_WEIGHT */
     uint32_t folded_from; /* the node that bind evaluated; its inputs lead to the weights; otherwise PRN_NO_NODE */
     uint8_t claims;       /* which claims of weights have passed through it */

@@ -135,6 +135,8 @@ static bool put_port(prn_stage *stage, prn_port *port, const char *name, const p
     return port->name != NULL;
 }
 
+/* The stage's inputs and outputs are the values that cross its border. Names are copied to stage->pool, because the
+ * stage outlives the program. A value that is an output of the whole graph keeps the graph's name for it. */
 static prony_status put_ports(prn_stage *stage, const prn_program *program, prony_error *error)
 {
     prn_stage_border border;
@@ -166,6 +168,9 @@ static prony_status put_ports(prn_stage *stage, const prn_program *program, pron
     return status;
 }
 
+/* A model of nodes first to end - 1 of `program`. It shares the file, weights and caches of `whole`, and holds a
+ * reference to it until prn_stage_release. `owned` is NULL because the bytes belong to `whole`. The values in `inputs`
+ * are copied, their data are not. */
 prony_status prn_stage_create(prony_model **out, prony_model *whole, const prony_value *inputs, size_t input_count,
                               const prn_program *program, uint32_t first, uint32_t end, prony_error *error)
 {

@@ -1,6 +1,7 @@
-/* A stage: a run of nodes of a model's rewritten program, which one process of several executes. The stage is a model of
- * its own whose graph has other inputs and outputs, so that sessions need not know of it: the whole graph is bound and
- * rewritten, and then narrowed to the stage's nodes. Rewrites therefore see the whole model, and no cut changes bits. */
+/* A stage: a run of nodes of a model's rewritten program, which one process of several executes. The stage is a model
+ * of its own whose graph has other inputs and outputs, so that sessions need not know of it: the whole graph is bound
+ * and rewritten, and then narrowed to the stage's nodes. Rewrites therefore see the whole model, and no cut changes
+ * bits. */
 #ifndef PRN_ENGINE_BIND_STAGE_H
 #define PRN_ENGINE_BIND_STAGE_H
 

@@ -1,6 +1,6 @@
-/* The attention mask of a run: [batch, keys], 1 where a key is a token; or [batch, rows, keys] and [batch, 1, rows, keys],
- * which also hide later keys: bools and whole numbers are 1 where a row may look, floats are 0 there and the least number
- * elsewhere. */
+/* The attention mask of a run: [batch, keys], 1 where a key is a token; or [batch, rows, keys] and [batch, 1, rows,
+ * keys], which also hide later keys: bools and whole numbers are 1 where a row may look, floats are 0 there and the
+ * least number elsewhere. */
 #include "base/memory/alloc.h"
 #include "base/memory/budget.h"
 #include "base/shape.h"
@@ -16,8 +16,8 @@ static double mask_hidden(prony_dtype dtype)
     return prn_dtype_is_float(dtype) ? -0x1.fep127 : 0; /* the least bfloat16, which float32 has too */
 }
 
-/* Room for `count` elements. The session forgets the former bytes before they are released: a failure may come before it
- * binds the new ones. */
+/* Room for `count` elements. The session forgets the former bytes before they are released: a failure may come before
+ * it binds the new ones. */
 static prony_status mask_reserve(prony_generator *g, size_t count, prony_error *error)
 {
     if (count <= g->mask_capacity) return PRONY_OK;
@@ -32,8 +32,8 @@ static prony_status mask_reserve(prony_generator *g, size_t count, prony_error *
     return PRONY_OK;
 }
 
-/* Row c of sequence b may look at keys from the first token up to its own; a pad looks at itself, since a row without keys
- * has no softmax. */
+/* Row c of sequence b may look at keys from the first token up to its own; a pad looks at itself, since a row without
+ * keys has no softmax. */
 static void mask_fill_row(void *to, prony_dtype dtype, int64_t at, int64_t first, int64_t own, int64_t total)
 {
     const double shown = prn_dtype_is_float(dtype) ? 0 : 1, hidden = mask_hidden(dtype);
@@ -41,7 +41,8 @@ static void mask_fill_row(void *to, prony_dtype dtype, int64_t at, int64_t first
         prn_put_f64(to, dtype, at + t, (t >= first && t <= own) || t == own ? shown : hidden);
 }
 
-/* true: the mask has a row for each column of the run: [rows, keys] is told from [batch, keys] by the ids' dimensions. */
+/* true: the mask has a row for each column of the run: [rows, keys] is told from [batch, keys] by the ids'
+ * dimensions. */
 static bool mask_has_rows(const prony_generator *g, const prony_value_info *input)
 {
     const prony_value_info *ids = &g->graph->inputs[g->role_of[PRN_ROLE_IDS]];
@@ -50,8 +51,8 @@ static bool mask_has_rows(const prony_generator *g, const prony_value_info *inpu
     return g->batch == 1 && own && columns && *own && strcmp(own, columns) == 0;
 }
 
-/* A mask [batch, total] marks the keys of each sequence. A mask with rows, [batch, columns, total] or [batch, 1, columns,
- * total], also hides the keys behind each column. */
+/* A mask [batch, total] marks the keys of each sequence. A mask with rows, [batch, columns, total] or [batch, 1,
+ * columns, total], also hides the keys behind each column. */
 prony_status prn_generator_fill_mask(prony_generator *g, int64_t first, int64_t columns, prony_shape *shape,
                                      prony_error *error)
 {

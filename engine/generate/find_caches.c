@@ -1,7 +1,7 @@
 /* The caches of a decoder: pairs of an input and the output that is fed back to it.
  *
- * Pairs come from the names that the caller gives, from the file beside the model, from exporters' names, and then from the
- * graph (find_updates.c). The graph and the declared shapes tell a cache's form. */
+ * Pairs come from the names that the caller gives, from the file beside the model, from exporters' names, and then from
+ * the graph (find_updates.c). The graph and the declared shapes tell a cache's form. */
 #include "base/shape.h"
 #include "engine/generate/find.h"
 
@@ -37,9 +37,9 @@ static bool caches_is_named(const prony_value_info *value, int axis, const char 
     return name && value->shape.dim[axis] < 0 && value->dim_names[axis] && strcmp(value->dim_names[axis], name) == 0;
 }
 
-/* The axis of sequences: that with the name of the ids' batch; else one whose name has it ("batch_size x num_heads"); else
- * by rank: [2, batch, ...] and [layers, 2, batch, ...] of packed keys and values, or the first axis. If that one has another
- * fixed extent, [layers, batch, ...], it is the first free axis. */
+/* The axis of sequences: that with the name of the ids' batch; else one whose name has it ("batch_size x num_heads");
+ * else by rank: [2, batch, ...] and [layers, 2, batch, ...] of packed keys and values, or the first axis. If that one
+ * has another fixed extent, [layers, batch, ...], it is the first free axis. */
 static int caches_batch_axis(const prony_generator *g, const prony_value_info *past)
 {
     const char *batch = prn_find_batch_name(g);
@@ -56,7 +56,8 @@ static int caches_batch_axis(const prony_generator *g, const prony_value_info *p
     return by_rank;
 }
 
-/* Rows that join along the axis that was taken for the batch: the only other free axis is the batch, [length, batch, ...]. */
+/* Rows that join along the axis that was taken for the batch: the only other free axis is the batch, [length, batch,
+ * ...]. */
 static void caches_leave_axis(prn_generator_cache *cache)
 {
     int found = -1, count = 0;
@@ -108,8 +109,8 @@ static bool caches_suit(const prony_value_info *past, const prony_value_info *pr
     return present->shape.rank == past->shape.rank;
 }
 
-/* A tensor of one size is a cache whose rows are written by position, or the state of a recurrence. Without a known update
- * (inside of an If or a function) positions decide. */
+/* A tensor of one size is a cache whose rows are written by position, or the state of a recurrence. Without a known
+ * update (inside of an If or a function) positions decide. */
 static prn_cache_form caches_form(const find_roles *f, const prn_generator_cache *cache, const find_update *update)
 {
     const prn_graph *graph = f->g->graph;
@@ -178,8 +179,8 @@ static void caches_by_graph(find_roles *f, const find_updates *updates)
     }
 }
 
-/* past ── Concat(., new) ── Slice ── present: the oldest row leaves a cache of a fixed length. It is told from the state of
- * a convolution by the mask, which has a key for each row, and perhaps one more for the new token. */
+/* past ── Concat(., new) ── Slice ── present: the oldest row leaves a cache of a fixed length. It is told from the
+ * state of a convolution by the mask, which has a key for each row, and perhaps one more for the new token. */
 static bool caches_is_rolled(const prn_generator_cache *cache, const find_update *update, int64_t length)
 {
     const int rank = cache->value.shape.rank;

@@ -1,8 +1,8 @@
 /*   past ── Gather ── Concat(., new) ── Unsqueeze ── Concat ── present
  *
- * Follows inputs that may be fed back: views of an input, then the operator that joins new rows to it or computes the next
- * state of a recurrence, then views of the result. An output at the end of this way is an update of the input, whatever
- * the names. Operators that mix values (products, norms) end it. */
+ * Follows inputs that may be fed back: views of an input, then the operator that joins new rows to it or computes the
+ * next state of a recurrence, then views of the result. An output at the end of this way is an update of the input,
+ * whatever the names. Operators that mix values (products, norms) end it. */
 #include "base/memory/alloc.h"
 #include "engine/generate/find.h"
 
@@ -73,6 +73,9 @@ static bool update_view(find_updates *u, const prn_model_node *node, const find_
     return ok;
 }
 
+/* Carries items from a node's inputs to its outputs; false: out of memory. Nodes are visited in execution order, so
+ * each input has its item already. A node without an item among its inputs ends here, and so does one that reads items
+ * of two inputs: its output updates neither. */
 static bool update_node(find_updates *u, const prn_model_node *node, bool has_positions)
 {
     static const char *const views[] = {"Identity",  "Cast",      "QuantizeLinear", "DequantizeLinear",

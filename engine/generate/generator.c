@@ -88,8 +88,8 @@ static prony_status generator_choose_length(prony_generator *g, const prony_gene
                     (long long)g->max_length);
 }
 
-/* Caches in fewer bits need a plan for all lengths (generator_feed.c), which takes some room to find out what follows from
- * the length. */
+/* Caches in fewer bits need a plan for all lengths (generator_feed.c), which takes some room to find out what follows
+ * from the length. */
 static int64_t generator_cache_rows(const prony_generator *g)
 {
     enum { LEAST_ROWS = 64 }; /* beyond the extents that engine/session/open_plan.c tries first */
@@ -262,8 +262,8 @@ prony_status prony_generator_create(prony_generator **out, prony_session *sessio
     return status;
 }
 
-/* Inputs and outputs that the caller bound, and max_dims of the session, stay. A failure (the session is running) leaves
- * nothing else to do. */
+/* Inputs and outputs that the caller bound, and max_dims of the session, stay. A failure (the session is running)
+ * leaves nothing else to do. */
 static void generator_leave_session(prony_generator *g)
 {
     prony_status ignored = PRONY_OK;

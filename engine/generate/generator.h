@@ -1,8 +1,9 @@
 /* A generator: the roles of a decoder's inputs and outputs, the memory of its cache, and the tokens so far.
  *
- * Columns are positions of the longest sequence. With a growing cache (or none) shorter sequences are padded on the left, so
- * that all end in the same column; with a shared cache each has rows of its own, and pads stand on the right of the first
- * prompt only. Invariant between calls: `computed` columns are in the cache, columns [computed, length) wait. */
+ * Columns are positions of the longest sequence. With a growing cache (or none) shorter sequences are padded on the
+ * left, so that all end in the same column; with a shared cache each has rows of its own, and pads stand on the right
+ * of the first prompt only. Invariant between calls: `computed` columns are in the cache, columns [computed, length)
+ * wait. */
 #ifndef PRN_ENGINE_GENERATE_GENERATOR_H
 #define PRN_ENGINE_GENERATE_GENERATOR_H
 
@@ -37,8 +38,8 @@ typedef enum prn_cache_form {
     PRN_CACHE_STATE  /* no rows: the state of a recurrence behind the last token */
 } prn_cache_form;
 
-/* A tensor that is fed back: input `past`, output `present`. Blocks of rows lie one behind the other, or, once steps append
- * to them, with room for all rows of the generator in each (`spread`). */
+/* A tensor that is fed back: input `past`, output `present`. Blocks of rows lie one behind the other, or, once steps
+ * append to them, with room for all rows of the generator in each (`spread`). */
 typedef struct prn_generator_cache {
     size_t input, output;
     int axis;       /* of the rows */
@@ -142,7 +143,8 @@ PRN_MUST_USE prony_status prn_generator_derive_last_rows(prony_generator *genera
 
 /* ---- stored_cache.c */
 
-/* Derives `stored`, if a shared cache is to be kept in fewer bits. PRONY_UNSUPPORTED, naming input and node: it cannot be. */
+/* Derives `stored`, if a shared cache is to be kept in fewer bits. PRONY_UNSUPPORTED, naming input and node: it cannot
+ * be. */
 PRN_MUST_USE prony_status prn_generator_derive_stored(prony_generator *generator, prony_error *error);
 
 /* ---- merged.c */
@@ -169,8 +171,8 @@ int64_t prn_generator_fixed_length(const prony_generator *generator);
 
 /* ---- generator_feed.c */
 
-/* Computes `columns` columns behind the computed ones; the tokens are in `ids`. On success the cache and the logits of the
- * last column are those of `computed` + `columns`. */
+/* Computes `columns` columns behind the computed ones; the tokens are in `ids`. On success the cache and the logits of
+ * the last column are those of `computed` + `columns`. */
 PRN_MUST_USE prony_status prn_generator_run(prony_generator *generator, int64_t columns, prony_error *error);
 /* Computes all columns that wait, in chunks. A failure leaves the cache as it was. */
 PRN_MUST_USE prony_status prn_generator_run_all(prony_generator *generator, prony_error *error);

@@ -1,5 +1,5 @@
-/* Copies of a generator's caches on the session's device (ops/device.h). A step that appends keeps them the same; every other
- * change of a cache's bytes is told. */
+/* Copies of a generator's caches on the session's device (ops/device.h). A step that appends keeps them the same; every
+ * other change of a cache's bytes is told. */
 #include "base/memory/alloc.h"
 #include "engine/generate/generator.h"
 #include "ops/device.h"

@@ -111,8 +111,8 @@ static void feed_spread(const prony_generator *g, prn_generator_cache *cache, in
     cache->spread = spread;
 }
 
-/* The bytes that a run writes a cache's present rows to: its own where it has no rows yet or keeps one length, else other
- * ones. A model that writes a cache of one size anew may read the past rows behind that. NULL: no memory. */
+/* The bytes that a run writes a cache's present rows to: its own where it has no rows yet or keeps one length, else
+ * other ones. A model that writes a cache of one size anew may read the past rows behind that. NULL: no memory. */
 static char *feed_target(const prony_generator *g, prn_generator_cache *cache, int64_t first)
 {
     if (cache->form == PRN_CACHE_ROWS && (first == 0 || g->kind == PRONY_CACHE_SHARED))
@@ -175,8 +175,8 @@ prony_status prn_generator_refuse_stored(const prony_generator *generator, const
                     generator->file, node ? node->name : "", node ? node->op_type : "subgraph", name, reason);
 }
 
-/* Stores the rows that the first prompt made as outputs: its run has no past rows to append to. Shared caches are stored by
- * the node itself. */
+/* Stores the rows that the first prompt made as outputs: its run has no past rows to append to. Shared caches are
+ * stored by the node itself. */
 static prony_status feed_store(prony_generator *g, int64_t first, int64_t columns, prony_error *error)
 {
     for (size_t k = 0; k < g->cache_count && first == 0 && g->kind == PRONY_CACHE_GROWING; k++) {
@@ -308,8 +308,8 @@ static prony_status feed_reserve_scores(prony_generator *g, size_t count, prony_
     return prn_no_memory(error);
 }
 
-/* The rows of logits of each sequence: [batch, columns, V], also as [batch columns, V]; one in [batch, 1, V] and [batch, V],
- * or [V] of one sequence. 0: another shape. */
+/* The rows of logits of each sequence: [batch, columns, V], also as [batch columns, V]; one in [batch, 1, V] and
+ * [batch, V], or [V] of one sequence. 0: another shape. */
 static int64_t feed_score_rows(const prony_generator *g, const prony_value *made, int64_t columns)
 {
     const prony_shape *shape = &made->shape;
@@ -345,8 +345,8 @@ static prony_status feed_take_scores(prony_generator *g, int64_t columns, prony_
 
 /* ---- dimensions that grow */
 
-/* One plan serves every step of one token, and one every chunk of a prompt: the cache (or the sequence) grows, everything
- * else is fixed. */
+/* One plan serves every step of one token, and one every chunk of a prompt: the cache (or the sequence) grows,
+ * everything else is fixed. */
 static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t columns, prony_error *error)
 {
     enum { MOST_AXES = 2 * (PRN_ROLE_TYPES - PRN_ROLE_IDS + 1) }; /* of ids, masks, positions and types */
@@ -379,7 +379,8 @@ static prony_status feed_grow(prony_generator *g, prn_growth growth, int64_t col
     return status;
 }
 
-/* Appends the new rows that a run made to the earlier ones, block by block from the last on: each moves behind its end. */
+/* Appends the new rows that a run made to the earlier ones, block by block from the last on: each moves behind its
+ * end. */
 static void feed_append(prn_device *device, prn_generator_cache *cache, const char *made, int64_t first,
                         int64_t columns)
 {
@@ -494,16 +495,17 @@ prony_status prn_generator_run(prony_generator *generator, int64_t columns, pron
     return status;
 }
 
-/* true: one run may compute a part of the waiting columns. With a shared cache, shorter sequences have pads on the right
- * of the first prompt, which no run but the first may see. Merged decoders take one token in their later branch. */
+/* true: one run may compute a part of the waiting columns. With a shared cache, shorter sequences have pads on the
+ * right of the first prompt, which no run but the first may see. Merged decoders take one token in their later
+ * branch. */
 static bool feed_may_cut(const prony_generator *g)
 {
     return g->chunk > 0 && g->kind != PRONY_CACHE_NONE && g->role_of[PRN_ROLE_USE_CACHE] == SIZE_MAX &&
            feed_ends_together(g);
 }
 
-/* Columns of the next run. Growing caches in fewer bits are read by plans that append to them: these take chunks, or one
- * column. */
+/* Columns of the next run. Growing caches in fewer bits are read by plans that append to them: these take chunks, or
+ * one column. */
 static int64_t feed_columns(const prony_generator *g)
 {
     const int64_t waiting = g->length - g->computed;
@@ -513,8 +515,8 @@ static int64_t feed_columns(const prony_generator *g)
     return waiting % chunk ? waiting % chunk : chunk;
 }
 
-/* The first run takes what is left beside whole chunks, so that all others have one plan. If a later run fails, the logits
- * of the token before the first one are gone: that token waits once more. */
+/* The first run takes what is left beside whole chunks, so that all others have one plan. If a later run fails, the
+ * logits of the token before the first one are gone: that token waits once more. */
 prony_status prn_generator_run_all(prony_generator *generator, prony_error *error)
 {
     prony_generator *g = generator;

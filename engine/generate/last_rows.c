@@ -1,8 +1,8 @@
 /*   x ── MatMul ── Add ── logits      becomes      x ── Gather(., [-1]; axis 1) ── MatMul ── Add ── logits
  *
- * A prompt needs the logits of its last position alone, so the graph's last product need not compute the others. The walk
- * goes back from the logits through nodes that compute each row by itself and whose results have no other reader; rows
- * are dropped in front of the first product on this way. A derived graph shares all of the model's but its list of
+ * A prompt needs the logits of its last position alone, so the graph's last product need not compute the others. The
+ * walk goes back from the logits through nodes that compute each row by itself and whose results have no other reader;
+ * rows are dropped in front of the first product on this way. A derived graph shares all of the model's but its list of
  * nodes. */
 #include "engine/generate/generator.h"
 

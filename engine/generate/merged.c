@@ -1,8 +1,8 @@
 /*   use_cache_branch ── If ── logits, present…      becomes      true (or false) ── If ── logits, present…
  *
- * A merged decoder has a branch for prompts and one for steps. Each run of a generator knows its branch, so the graph is
- * bound with the condition as a constant: bind puts the branch in place of the If, and one plan serves all steps, as in
- * other decoders. The derived graphs share all of the model's but the nodes that read the condition. */
+ * A merged decoder has a branch for prompts and one for steps. Each run of a generator knows its branch, so the graph
+ * is bound with the condition as a constant: bind puts the branch in place of the If, and one plan serves all steps, as
+ * in other decoders. The derived graphs share all of the model's but the nodes that read the condition. */
 #include "engine/generate/generator.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
-/*   past ── com.microsoft GroupQueryAttention ── present      becomes      past ── prony GroupQueryAttention ── new rows
+/*   past ── com.microsoft GroupQueryAttention ── present   becomes   past ── prony GroupQueryAttention ── new rows
  *
- * A cache in fewer bits that GroupQueryAttention reads and writes by itself: the node's place takes the internal operator,
- * whose past operands are blocks of attend_cache.h, in a derived graph that shares all of the model's but its list of nodes.
- * The present outputs are the new rows alone, so nothing else may read them. */
+ * A cache in fewer bits that GroupQueryAttention reads and writes by itself: the node's place takes the internal
+ * operator, whose past operands are blocks of attend_cache.h, in a derived graph that shares all of the model's but its
+ * list of nodes. The present outputs are the new rows alone, so nothing else may read them. */
 #include "engine/generate/generator.h"
 
 #include <string.h>
@@ -76,8 +76,8 @@ static bool stored_become(const prony_generator *g, prn_model_node *node, prn_bu
     return true;
 }
 
-/* All of it lies in the session's pool: plans of the graph outlive the generator. The present outputs lose their shapes,
- * which are those of all rows. */
+/* All of it lies in the session's pool: plans of the graph outlive the generator. The present outputs lose their
+ * shapes, which are those of all rows. */
 static prn_graph *stored_derive(const prony_generator *g, const uint8_t *found, prn_bump *pool)
 {
     const prn_graph *from = g->graph;

@@ -15,8 +15,8 @@
 
 typedef struct geometry {
     int axes;
-    int64_t groups, batch, in_channels,
-        out_channels; /* of the convolution, or of the one that a transposed one undoes */
+    /* Of the convolution, or of the one that a transposed one undoes. */
+    int64_t groups, batch, in_channels, out_channels;
     int64_t in[PRN_WINDOW_AXES], out[PRN_WINDOW_AXES], kernel[PRN_WINDOW_AXES], stride[PRN_WINDOW_AXES],
         dilation[PRN_WINDOW_AXES], pads[2 * PRN_WINDOW_AXES];
 } geometry;

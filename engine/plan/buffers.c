@@ -2,8 +2,8 @@
  *
  *   views     output is its input's bytes (made while planning steps)
  *   parts     Split's outputs are ranges of its input
- *   joins     Concat's producers write into Concat's output; a Concat whose inputs already lie in a row in another one's
- *             buffer is itself a range of it, so a DenseNet block needs one buffer
+ *   joins     Concat's producers write into Concat's output; a Concat whose inputs already lie in a row in another
+ *             one's buffer is itself a range of it, so a DenseNet block needs one buffer
  *   in place  an output takes over the bytes of an input at its last use
  *
  * Every value in the arena has one root value; the root's buffer lives from the first definition to the last use of all

@@ -150,10 +150,9 @@ typedef struct prn_plan {
     size_t step_count, step_capacity;
     uint32_t *outputs; /* plan values of the graph outputs, plain */
     uint64_t moves;    /* the program's changes of extents that it has followed */
-    struct prn_plan_reach
-        *reach;            /* values and steps that such a change reaches (engine/plan/respecialize.c); NULL: none
-                                     was followed yet */
-    prony_cost fixed_cost; /* of the layers with a fixed cost; parameters 0 */
+    /* Values and steps that such a change reaches (engine/plan/respecialize.c); NULL: no change was followed yet. */
+    struct prn_plan_reach *reach;
+    prony_cost fixed_cost;                  /* of the layers with a fixed cost; parameters 0 */
     const struct prn_tune_verdict *verdict; /* of the outermost plan: result of the comparison with the default plan
                                                (engine/plan/tune.h); NULL: not compared */
 
@@ -235,7 +234,8 @@ PRN_MUST_USE prony_status prn_plan_step(prn_plan *plan, uint32_t step, prony_err
 void prn_plan_give_back(prn_plan *plan, uint32_t value, uint32_t step);
 /* Releases the dynamic outputs of the last run. */
 void prn_plan_forget(prn_plan *plan);
-/* Bytes of weights that a run of the plan's own steps reads, in the layouts of its kernels; a table counts by its rows. */
+/* Bytes of weights that a run of the plan's own steps reads, in the layouts of its kernels; a table counts by its
+ * rows. */
 PRN_MUST_USE prony_status prn_plan_weight_traffic(const prn_plan *plan, uint64_t *bytes, prony_error *error);
 /* true: the step's cost is known only after a run: shapes, branches and trips decide it. */
 static inline bool prn_step_learns_cost(const prn_step *step)

@@ -1,5 +1,5 @@
-/* Lists what a change of extents reaches. Steps of a decoder reach the same values again and again, so the lists are made
- * once. */
+/* Lists what a change of extents reaches. Steps of a decoder reach the same values again and again, so the lists are
+ * made once. */
 #include "engine/plan/plan_reach.h"
 
 #include "base/memory/alloc.h"
@@ -57,8 +57,8 @@ static bool reach_same_cost(const prn_plan *plan, uint32_t a, uint32_t b)
            x->cost.bytes_written == y->cost.bytes_written;
 }
 
-/* true: the operands agree in all but shapes. A constant is the same one in both; operands that are one value in a are one
- * in b. */
+/* true: the operands agree in all but shapes. A constant is the same one in both; operands that are one value in a are
+ * one in b. */
 static bool reach_same_operands(const prn_plan *plan, const uint32_t *a, const uint32_t *b, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -97,8 +97,8 @@ static bool reach_may_follow(const prn_step *step)
                prn_op_find(prn_op_domain(step->node->binding.op), step->node->binding.op->name, step->node->info.opset);
 }
 
-/* The first listed step like the one at place n; few different ones are compared, so that a plan of many different steps
- * costs no square of their number. */
+/* The first listed step like the one at place n; few different ones are compared, so that a plan of many different
+ * steps costs no square of their number. */
 static uint32_t reach_leader(const prn_plan *plan, uint32_t n, uint32_t *firsts, uint32_t *first_count)
 {
     const prn_plan_reach *reach = plan->reach;

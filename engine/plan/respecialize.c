@@ -1,6 +1,6 @@
 /* Adapts a plan made for the largest extents to smaller ones. Values take the program's current shapes, each step's
- * kernel is chosen as by the planner and prepares again, and everything that depends on shapes is checked again. Addresses
- * stay: they do not depend on extents in plans of this kind. */
+ * kernel is chosen as by the planner and prepares again, and everything that depends on shapes is checked again.
+ * Addresses stay: they do not depend on extents in plans of this kind. */
 #include "engine/bind/node.h"
 #include "engine/plan/plan_reach.h"
 #include "engine/plan/planner.h"
@@ -142,8 +142,8 @@ static bool step_has_room(const prn_plan *plan, const prn_step *step)
     return step->context.scratch_bytes <= room && prn_plan_stays_in_place(plan, step);
 }
 
-/* true: the leader was prepared for this change, with the kernel that both had, and both have the same shapes. The two then
- * come out alike. */
+/* true: the leader was prepared for this change, with the kernel that both had, and both have the same shapes. The two
+ * then come out alike. */
 static bool step_is_led(const prn_plan *plan, const prn_step *step, const prn_step *leader)
 {
     if (leader->followed != plan->program->moves || leader->kernel != step->kernel) return false;
@@ -199,8 +199,8 @@ static prony_status step_specialize(prn_plan *plan, prn_step *step, const prn_st
     return prn_plan_step_cost(plan, step, error);
 }
 
-/* Hides the addresses of operands that are not constants, or gives them back: kernels recognise constants by their data.
- * An operand may occur twice: its second address is NULL. */
+/* Hides the addresses of operands that are not constants, or gives them back: kernels recognise constants by their
+ * data. An operand may occur twice: its second address is NULL. */
 static void step_hide_data(const prn_plan *plan, const prn_step *step, void **data, bool hide)
 {
     const size_t count = step->context.input_count + step->context.output_count;

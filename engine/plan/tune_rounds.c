@@ -17,6 +17,9 @@ static uint32_t tune_rounds_next(uint64_t *state)
     return (uint32_t)(*state >> 33);
 }
 
+/* Data for a trial: floats of both signs of at most 1, never NaN, infinite or subnormal, which are slow on some
+ * processors. The masks of the 16-bit types fix the exponent: every pattern is in [0.5, 1) or [-1, -0.5). Other types
+ * stay 0: random indices and lengths could be invalid. */
 void prn_tune_fill(void *data, size_t bytes, prony_dtype dtype)
 {
     uint64_t state = 0x9e3779b97f4a7c15;

@@ -6,8 +6,8 @@
 
 #define PRN_MOST_WORKERS 1024
 
-/* Sets plan->parallel.workers and the threads of every step, and makes the step graph for more than one worker. `close_ranks`
- * takes removed steps out of the plan, after the makers of their values are known. */
+/* Sets plan->parallel.workers and the threads of every step, and makes the step graph for more than one worker.
+ * `close_ranks` takes removed steps out of the plan, after the makers of their values are known. */
 PRN_MUST_USE prony_status prn_plan_choose_workers(prn_plan *plan, void (*close_ranks)(prn_plan *plan),
                                                   prony_error *error);
 

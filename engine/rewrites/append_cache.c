@@ -2,9 +2,9 @@
  *                           └─ (output)                   new ─┴─ (output)
  *
  * The cache of a generator has room for `cache_rows` rows in each block, so new rows need no copy of the old ones:
- * Attention writes them behind the rows of `past`, in its bytes. The output is then the new rows alone. Keys and values of
- * grouped queries may come repeated for each query head (Unsqueeze, Expand, Reshape, in any form that keeps the order);
- * Attention reads each once. Keys and values are rewritten together, or not at all. */
+ * Attention writes them behind the rows of `past`, in its bytes. The output is then the new rows alone. Keys and values
+ * of grouped queries may come repeated for each query head (Unsqueeze, Expand, Reshape, in any form that keeps the
+ * order); Attention reads each once. Keys and values are rewritten together, or not at all. */
 #include "engine/rewrites/pass.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ typedef struct appended {
     uint32_t past, fresh, joined; /* values: the graph's input, the new rows, both */
 } appended;
 
-/* value [B, H, T, D] = x [B, Hk, T, D] with every head repeated H / Hk times; x is `value` where nothing is repeated. */
+/* value [B, H, T, D] = x [B, Hk, T, D] with every head repeated H / Hk times; x is `value` where nothing is
+ * repeated. */
 static bool append_read_repeated(const prn_rewriter *r, uint32_t value, uint32_t *x, prn_pattern *pattern)
 {
     *x = value;

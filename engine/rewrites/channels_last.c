@@ -1,5 +1,7 @@
-/*   x [N, L, C] ── Transpose(0, 2, 1) ── Reshape([N, C, H, W]) ── y          x ── Reshape([N, H, W, C]) ── Transpose(0, 3, 1, 2) ── y
- *   x [N, C, H, W] ── Reshape([N, C, L]) ── Transpose(0, 2, 1) ── y          x ── Transpose(0, 2, 3, 1) ── Reshape([N, L, C]) ── y
+/*   x [N, L, C] ── Transpose(0, 2, 1) ── Reshape([N, C, H, W]) ── y
+ *                                                             x ── Reshape([N, H, W, C]) ── Transpose(0, 3, 1, 2) ── y
+ *   x [N, C, H, W] ── Reshape([N, C, L]) ── Transpose(0, 2, 1) ── y
+ *                                                             x ── Transpose(0, 2, 3, 1) ── Reshape([N, L, C]) ── y
  *
  * The conversion between tokens and images is then a view of a channels-last tensor, if the image's neighbour takes any
  * layout: one reordering instead of two. */

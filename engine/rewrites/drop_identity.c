@@ -2,11 +2,10 @@
  *
  * Drops nodes that return their input unchanged: Identity, Dropout and Cast that do nothing, Reshape and Expand to the
  * same shape, Slice of everything, Pad by nothing, Transpose that keeps the order, Concat, Sum and others of one, Split
- * into one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0, AveragePool and MaxPool of windows of one element (an
- * adaptive pool of an image that has its size already). Adding 0 is an identity for integers only: it
- * turns -0 into 0. The layer is marked as removed and moves to the node before it, or else to a reader. If neither can
- * take it (a graph output is an input, or another output), the node becomes an Identity, which the plan makes a
- * view. */
+ * into one, Clip without bounds, Mul and Div by 1, Pow by 1, Sub of 0, AveragePool and MaxPool of windows of one
+ * element (an adaptive pool of an image that has its size already). Adding 0 is an identity for integers only: it turns
+ * -0 into 0. The layer is marked as removed and moves to the node before it, or else to a reader. If neither can take
+ * it (a graph output is an input, or another output), the node becomes an Identity, which the plan makes a view. */
 #include "engine/rewrites/pass.h"
 
 #include "base/shape.h"
@@ -32,8 +31,8 @@ static bool absent_or_all(const prn_node_def *node, const char *name, int64_t wa
     return true;
 }
 
-/* A pool of one element at every position, whose mean is the element: -0 stays, which the kernel's sum from 0 would lose.
- * Indices, the second output of MaxPool, are not its input. */
+/* A pool of one element at every position, whose mean is the element: -0 stays, which the kernel's sum from 0 would
+ * lose. Indices, the second output of MaxPool, are not its input. */
 static bool pools_one(const prn_rewriter *r, const prn_node_def *node)
 {
     if (node->output_count > 1 && node->outputs[1] != PRN_NO_VALUE && r->uses[node->outputs[1]]) return false;

@@ -98,8 +98,8 @@ static int64_t window_end(const prony_batcher *b, const prn_request *r)
     return prn_batch_window_end(r->submitted_ns, b->options.max_wait_ns, r->deadline_ns);
 }
 
-/* Waits for a full batch, or for the earliest end of a window: the oldest request's, or that of a request whose deadline
- * is near. `enqueue` moves the end forward meanwhile. */
+/* Waits for a full batch, or for the earliest end of a window: the oldest request's, or that of a request whose
+ * deadline is near. `enqueue` moves the end forward meanwhile. */
 static void await_window(prony_batcher *b)
 {
     int64_t max = b->sizes[b->size_count - 1];
@@ -163,7 +163,7 @@ static void *batcher_work(void *argument)
     worker *w = argument;
     prony_batcher *b = w->batcher;
     prn_pin pin;
-    prn_pin_begin(&pin, w->server.session->placement);
+    prn_pin_begin(&pin, w->server.session->affinity);
     w->status = prn_server_try(&w->server, b->sizes, b->size_count, &w->trial, &w->error);
     pthread_mutex_lock(&b->lock);
     b->ready_count++;

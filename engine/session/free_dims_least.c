@@ -1,9 +1,9 @@
 /* The least extents of a graph's values: those for which windows have an output and trees find their features.
  *
  * One walk from the last node to the first. Each value has the extents that its readers need, 1 at first; a node hands
- * the needs of its output to its inputs by the rule of its operator: a window needs (need - 1) stride + kernel - pads, a
- * tree its largest feature, an operator that works on elements what its output needs. Operators without a rule need 1,
- * so the result is a lower bound. Ranks are not known here; axes are counted from the first one. */
+ * the needs of its output to its inputs by the rule of its operator: a window needs (need - 1) stride + kernel - pads,
+ * a tree its largest feature, an operator that works on elements what its output needs. Operators without a rule need
+ * 1, so the result is a lower bound. Ranks are not known here; axes are counted from the first one. */
 #include "base/attr.h"
 #include "engine/session/free_dims.h"
 

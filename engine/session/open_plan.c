@@ -204,6 +204,9 @@ static prony_status bind_fixed(prony_session *session, prn_cached_plan *open, pr
     return status;
 }
 
+/* Binds open->program at two sets of extents; *fits false: these extents do not tell the dimensions apart, and the
+ * caller tries others. Rewriting may break that too, so it is checked again after it. `inputs` and `caches` share one
+ * allocation. Times are ns. */
 static prony_status bind_open(prony_session *session, prn_cached_plan *open, const prony_value *first,
                               const prony_value *second, bool *fits, prony_error *error)
 {

@@ -144,7 +144,7 @@ prony_status prony_session_prepare(prony_session *session, prony_error *error)
     if (!session) return prn_fail(error, PRONY_INVALID_ARGUMENT, "prony_session_prepare: session is NULL");
     prn_pin pin;
     PRN_TRY(prn_session_lock(session, error));
-    prn_pin_begin(&pin, session->placement);
+    prn_pin_begin(&pin, session->affinity);
     prony_status status = prn_session_plan(session, error);
     prn_pin_end(&pin);
     return prn_session_unlock(session, status);

@@ -130,6 +130,9 @@ static void session_note_alike(prony_session *session)
     }
 }
 
+/* A session is complete before it is returned: prony_session_release takes one at any point from here on. Threads are
+ * counted, not started, until the first run. The affinity list is split among the `sharers`: this session's threads
+ * begin at position index * threads. */
 prony_status prn_session_create_among(prony_session **out, prony_model *model, const prony_session_options *options,
                                       int index, int sharers, prony_error *error)
 {
@@ -156,7 +159,7 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
     if (status == PRONY_OK) status = prn_open_dims_find(session, error);
     if (status == PRONY_OK) status = check_supported(session, error);
     if (status == PRONY_OK && options->affinity)
-        status = prn_placement_create(&session->placement, options->affinity, error);
+        status = prn_affinity_create(&session->affinity, options->affinity, error);
     if (status == PRONY_OK) {
         int workers = options->inter_op_threads > 1 ? options->inter_op_threads : 1;
         session->workers = 1;
@@ -164,9 +167,9 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
                                      ? options->intra_op_threads
                                      : prn_machine_auto_threads(sharers * workers, prn_session_mask(session));
         session->threads = session->asked_threads;
-        if (session->placement) {
-            session->placement->threads = session->threads * workers;
-            session->placement->first = index * session->placement->threads;
+        if (session->affinity) {
+            session->affinity->threads = session->threads * workers;
+            session->affinity->first = index * session->affinity->threads;
         }
         if (options->thread_pool) {
             session->team = options->thread_pool->team;
@@ -183,7 +186,7 @@ prony_status prn_session_create_among(prony_session **out, prony_model *model, c
 void prony_session_release(prony_session *session)
 {
     if (!session) return;
-    if (session->placement && prn_placement_current() == session->placement) prony_session_unpin(session);
+    if (session->affinity && prn_affinity_current() == session->affinity) prony_session_unpin(session);
     for (size_t i = 0; i < PRN_PLAN_CACHE; i++) prn_cached_release(&session->cache[i]);
     prn_cached_release(&session->open);
     prn_cached_release(&session->parked.open);
@@ -200,7 +203,7 @@ void prony_session_release(prony_session *session)
     prn_dims_free(&session->dims);
     prn_free(session->assumed.items);
     prn_bump_release(&session->pool);
-    prn_placement_release(session->placement);
+    prn_affinity_release(session->affinity);
     prony_model_release(session->model);
     prn_device_release(session->device);
     prn_budget_release(session->budget);
@@ -267,7 +270,7 @@ prony_status prony_session_run(prony_session *session, prony_error *error)
     prn_pin pin;
     PRN_TRY(prn_session_lock(session, error));
     prn_trace *trace = session->options.no_profile ? NULL : &session->trace;
-    prn_pin_begin(&pin, session->placement);
+    prn_pin_begin(&pin, session->affinity);
     prony_status status =
         session->watcher.run ? session->watcher.run(session, error) : prn_session_run_once(session, trace, error);
     prn_pin_end(&pin);

@@ -5,7 +5,7 @@
 #ifndef PRN_ENGINE_SESSION_SESSION_H
 #define PRN_ENGINE_SESSION_SESSION_H
 
-#include "base/threads/placement.h"
+#include "base/threads/affinity.h"
 #include "base/threads/cancel.h"
 #include "engine/bind/dynamic_dims.h"
 #include "engine/plan/plan.h"
@@ -98,7 +98,7 @@ struct prony_session {
     int asked_threads;         /* inside of an operator, auto resolved; plans are made for so many */
     int threads, workers;      /* of the current plan */
     prn_thread_pool *team;     /* the shared pool's, or an own one for several workers; NULL: none yet */
-    prn_placement *placement;  /* of options.affinity; NULL: none */
+    prn_affinity *affinity;    /* of options.affinity; NULL: none */
     prn_pin pin;               /* of prony_session_pin, if `pinned` */
     bool pinned;
     atomic_flag busy;
@@ -122,8 +122,8 @@ struct prony_session {
     bool open_refused;        /* the model cannot be bound for more than one set of extents */
     prn_growth growth;        /* of a generator: that open_dims and `open` belong to */
     prn_parked_growth parked; /* the other one */
-    const struct prony_generator
-        *generator;      /* that ran last: the growing dimensions are its own; NULL: none, or released */
+    /* The generator that ran last: the growing dimensions are its own; NULL: no generator ran, or it was released. */
+    const struct prony_generator *generator;
     bool generator_runs; /* the run at hand is the generator's, not the caller's */
     prony_preparations preparations;
     prn_tuning *tuning; /* of options.tune; NULL: not asked for, or no plan was made yet */
@@ -160,8 +160,8 @@ void prn_session_input_drop(prn_session_input *input);
 
 /* ---- user_buffers.c: before and after a run of the current plan */
 
-/* Gives an input that reads these user-bound bytes already another shape, which the caller has checked. false: it has to
- * be bound. Callers own the session alone. */
+/* Gives an input that reads these user-bound bytes already another shape, which the caller has checked. false: it has
+ * to be bound. Callers own the session alone. */
 bool prn_session_rebind(prony_session *session, size_t index, const prony_value *value);
 
 /* Points the plan's outputs at user-bound bytes, if they can be written there. */
@@ -200,12 +200,12 @@ PRN_MUST_USE prony_status prn_open_dims_find(prony_session *session, prony_error
 /* PRONY_OUT_OF_RANGE, naming it, if an extent is larger than options->max_dims says. */
 PRN_MUST_USE prony_status prn_open_dims_check(const prony_session *session, size_t input, const prony_shape *shape,
                                               prony_error *error);
-/* Dimensions that grow together, for a generator: the extent of each is a common number up to `most`, plus its offset. The
- * session must have no max_dims. The plan for all extents is made in the next run, whose other extents it has. */
+/* Dimensions that grow together, for a generator: the extent of each is a common number up to `most`, plus its offset.
+ * The session must have no max_dims. The plan for all extents is made in the next run, whose other extents it has. */
 PRN_MUST_USE prony_status prn_session_grow(prony_session *session, prn_growth growth, const prn_open_dim *dims,
                                            size_t count, int64_t most, prony_error *error);
-/* The next runs use the plan for all extents of this growth, if it was given dimensions; PRN_GROWTH_NONE: plans of their
- * own. Plans for all extents stay. */
+/* The next runs use the plan for all extents of this growth, if it was given dimensions; PRN_GROWTH_NONE: plans of
+ * their own. Plans for all extents stay. */
 void prn_session_set_growth(prony_session *session, prn_growth growth);
 /* Before `bytes` are released: the session forgets them, if this input is bound to them. */
 PRN_MUST_USE prony_status prn_session_unbind_input(prony_session *session, size_t input, const void *bytes,

@@ -31,8 +31,8 @@ typedef struct prn_cut_costs {
 } prn_cut_costs;
 
 /* Chooses stages + 1 of the positions, the first and the last among them, ascending. Of the choices whose worst stage
- * is within the slack of the best one, the choice has the fewest bytes at its cuts. False: out of memory. *found is false
- * where no choice fits the memory limit; *least (may be NULL) is then the smallest largest stage. */
+ * is within the slack of the best one, the choice has the fewest bytes at its cuts. False: out of memory. *found is
+ * false where no choice fits the memory limit; *least (may be NULL) is then the smallest largest stage. */
 PRN_MUST_USE bool prn_cuts_choose(const prn_cut_costs *costs, size_t stages, size_t *chosen, bool *found,
                                   uint64_t *least);
 

@@ -2,9 +2,9 @@
  *
  * A tensor of numbers that is aligned for its elements is read in place. An output is written in place if it is the
  * only graph output in a buffer of the arena and fills it. It is copied after the run if it is a view of an input or
- * constant, shares bytes with another output, gets its shape in the run, or is bound onto bytes of an input. An operator
- * that updates a cache (prn_op.cache_input) writes its present rows to the bytes of the past ones, if both are bound to
- * them. Two outputs never share bytes. */
+ * constant, shares bytes with another output, gets its shape in the run, or is bound onto bytes of an input. An
+ * operator that updates a cache (prn_op.cache_input) writes its present rows to the bytes of the past ones, if both are
+ * bound to them. Two outputs never share bytes. */
 #include "engine/session/session.h"
 
 #include "base/memory/alloc.h"
@@ -170,8 +170,8 @@ static uint32_t own_root(const prn_plan *plan, size_t outputs, size_t k)
     return whole ? root : PRN_NO_VALUE;
 }
 
-/* true: the operator that makes output k updates a cache, and reads the bound bytes as its past rows; nothing reads them
- * later. Inputs point at their bytes already. */
+/* true: the operator that makes output k updates a cache, and reads the bound bytes as its past rows; nothing reads
+ * them later. Inputs point at their bytes already. */
 static bool user_buffers_update_cache(const prony_session *session, const prn_plan *plan, size_t k)
 {
     const uint32_t output = plan->outputs[k];

@@ -2,8 +2,8 @@
  *
  * A prn_wire walks the fields of one message. It never reads outside [cursor, end) and stops for good at the first
  * damage: the getters then return zeros and prn_wire_next false, so a loop over fields needs one check (prn_wire_check)
- * after it. Unknown fields are skipped by not looking at them. Group wire types are damage, so the reader does not recurse.
- */
+ * after it. Unknown fields are skipped by not looking at them. Group wire types are damage, so the reader does not
+ * recurse. */
 #ifndef PRN_LOADERS_ONNX_WIRE_H
 #define PRN_LOADERS_ONNX_WIRE_H
 

@@ -410,7 +410,8 @@ static prony_status contrib_attention_prepare_reference(const prony_context *con
     return prepare_node(context, out, true);
 }
 
-/* ---- OpenCL: MultiHeadAttention without past and present. A mask of padding, or of `unidirectional`, is the host's. */
+/* ---- OpenCL: MultiHeadAttention without past and present. A mask of padding, or of `unidirectional`, is the
+ * host's. */
 
 #ifdef PRN_HAVE_OPENCL
 enum { MULTI_PADDING = 4, MULTI_ADDED };

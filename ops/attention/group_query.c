@@ -2,14 +2,14 @@
  * holds, with rotary position embedding of queries and new keys.
  *
  * New keys and values are laid behind the past ones in the present outputs (or in scratch, where they are not wanted or
- * of another type than is computed in), rows beyond a sequence's length are zeros. Present outputs that are bound to the
- * bytes of the past ones get the new rows only, and keep what lies beyond. The kernels compute in float32, the
+ * of another type than is computed in), rows beyond a sequence's length are zeros. Present outputs that are bound to
+ * the bytes of the past ones get the new rows only, and keep what lies beyond. The kernels compute in float32, the
  * reference in float64.
  *
  * prony GroupQueryAttention is the same with caches of a generator in fewer bits: the bytes of past keys and values are
  * blocks of attend_cache.h with room for cache_rows rows, whatever their declared type. New rows are stored behind the
- * past ones there, and the present outputs are the new rows alone. Where all sequences begin, attention reads these, before
- * they are rounded. Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an
+ * past ones there, and the present outputs are the new rows alone. Attention reads these, before they are rounded,
+ * where all sequences begin. Invariant: a row of the cache, or of queries, is laid by one task; scores are formed in an
  * order that shapes alone decide. */
 #include "ops/attention/group_query.h"
 
@@ -49,8 +49,8 @@ static bool group_query_is_stored(const prony_context *context)
     return ((const prn_gqa_params *)context->params)->cache_type != PRN_CACHE_FLOAT32;
 }
 
-/* What prony GroupQueryAttention wants beside what the other one does. Blocks never have more bytes than the declared
- * type. */
+/* Conditions of prony GroupQueryAttention beyond those of com.microsoft's. Blocks never have more bytes than the
+ * declared type. */
 static prony_status group_query_check_stored(const prony_context *context, const prn_gqa *g)
 {
     const prn_gqa_params *p = context->params;
@@ -237,8 +237,8 @@ static void store_fresh_rows(void *argument, int64_t begin, int64_t end)
                         (const float *)cache->present->data + item * g->rows * g->depth);
 }
 
-/* Row t of a sequence's head in `work`, in float64: of the present output where all sequences begin, else of the block. A
- * row is loaded into the second half of its place, whose first half then has no number that is still to be read. */
+/* Row t of a sequence's head in `work`, in float64: of the present output where all sequences begin, else of the block.
+ * A row is loaded into the second half of its place, whose first half then has no number that is still to be read. */
 static void load_stored_rows(void *argument, int64_t begin, int64_t end)
 {
     const cache_job *cache = argument;
@@ -261,8 +261,8 @@ static void load_stored_rows(void *argument, int64_t begin, int64_t end)
     }
 }
 
-/* The operand of attention: the present output where all sequences begin, else the blocks; in `work`, unless it is NULL,
- * the same rows in float64. */
+/* The operand of attention: the present output where all sequences begin, else the blocks; in `work`, unless it is
+ * NULL, the same rows in float64. */
 static const char *group_query_store(const gqa_job *job, const prn_gqa_rows *fresh, size_t past, size_t output,
                                      char *work)
 {

@@ -11,8 +11,8 @@ typedef struct prn_gqa_params {
         qk_output, kv_cache_bit_width, sliding_window_cache;
     float scale, softcap, qk_norm_epsilon;
     const char *k_quant_type, *v_quant_type;
-    int64_t cache_rows,
-        cache_type; /* of the operator of the domain prony (group_query.c): rows of a block, prn_cache_type */
+    /* Of the operator of the domain prony (group_query.c): rows of a block, prn_cache_type. */
+    int64_t cache_rows, cache_type;
 } prn_gqa_params;
 
 enum {

@@ -64,6 +64,9 @@ static void gqa_device_bias(const prn_gqa *g, const prn_attend *at, const prony_
     stride[3] = 1;
 }
 
+/* Describes the node as an attention with new rows appended to its cache. `groups`, `append` and `at` live for this
+ * call alone. To the device the smooth softmax and a sink are one thing: an addend of the denominator, exp(0) or exp of
+ * the sink input. */
 prony_status prn_gqa_opencl_prepare(const prony_context *context, prn_prepared *out)
 {
     prn_gqa g;

@@ -5,8 +5,8 @@
  *   output  = softmax(scale Q K^T + mask) V                                                   [B, S, H]
  *
  * The projection is the integer product; what follows is prony::Attention on floats, run on values of our own. The
- * state holds what both prepared; scratch is cut into Q, present (if the node has no such output), mask and the attention's
- * own. */
+ * state holds what both prepared; scratch is cut into Q, present (if the node has no such output), mask and the
+ * attention's own. */
 #include "base/memory/alloc.h"
 #include "base/attr.h"
 #include "base/threads/parallel.h"

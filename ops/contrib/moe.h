@@ -1,4 +1,5 @@
-/* The parsed problem of com.microsoft MoE and QMoE: tokens x [T, C], a router's logits [T, E], and for each of E experts
+/* The parsed problem of com.microsoft MoE and QMoE: tokens x [T, C], a router's logits [T, E], and for each of E
+ * experts
  *
  *   h = W1 x + b1            W1 [F, C], F = I, or 2 I if one layer holds gate and value
  *   g = activation(h)        with a third layer: activation(h) * (W3 x + b3)

@@ -218,7 +218,8 @@ prn_nbit_weights prn_moe_codes(const prn_moe *m, int layer, int64_t expert)
                               .zero_bytes = m->block ? prn_ceil_div(blocks, pack) : 0};
 }
 
-/* The `top` experts of a token, largest logit first, and their weights: of the softmax over all experts, or of `mix`. */
+/* The `top` experts of a token, largest logit first, and their weights: of the softmax over all experts, or of
+ * `mix`. */
 void prn_moe_route(const prn_moe *m, int64_t token, int32_t *expert, float *weight)
 {
     const prony_dtype type = m->router->dtype;

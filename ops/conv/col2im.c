@@ -182,8 +182,8 @@ typedef struct unpool_params {
     prn_window_params window;
 } unpool_params;
 
-/* The shape that the indices count in, also with an output_shape: ONNX's test maxunpool_export_with_output_shape demands
- * it, whereas ONNX Runtime and PyTorch's exports count in output_shape. */
+/* The shape that the indices count in, also with an output_shape: ONNX's test maxunpool_export_with_output_shape
+ * demands it, whereas ONNX Runtime and PyTorch's exports count in output_shape. */
 static prony_status unpooled_shape(const prony_context *context, prony_shape *shape)
 {
     const prn_window_params *params = &((const unpool_params *)context->params)->window;

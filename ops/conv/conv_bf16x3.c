@@ -5,10 +5,10 @@
  *
  * A task first splits what its strip reads into parts, padding included, positions in a line:
  *
- *        | . . . . . . . |        a row of the grid has `pitch` positions: zeros on its right are those on the next row's left
- *      0 | x x x x x x x | 0
- *      0 | x x x x x x x | 0      output position o of the line meets tap t at position o + shift(t), also where rows end: the
- *        | . . . . . . . |        few sums in between are computed and dropped
+ *        | . . . . . . . |        a row of the grid has `pitch` positions: zeros on its right are those on the next
+ *      0 | x x x x x x x | 0      row's left
+ *      0 | x x x x x x x | 0      output position o of the line meets tap t at position o + shift(t), also where rows
+ *        | . . . . . . . |        end: the few sums in between are computed and dropped
  *
  * With strides there is a grid for every remainder of the taps' places, in which steps are of one position. So each tap
  * is a matrix of consecutive rows in every case. A strip that several tasks share, for ranges of channels, is

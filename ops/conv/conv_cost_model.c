@@ -41,8 +41,8 @@ static const double narrow_rows_rate = 0.64;
 static const double narrow_image_rate = 0.66, dnnl_narrow_image_rate = 0.63;
 /* oneDNN's other windows: measured. */
 static const double dnnl_narrow_rate = 0.64;
-/* The direct kernel with one block of outputs, whose sums are too few for two multiply-adds a cycle; and with empty lanes in
- * its only block of inputs. Measured. */
+/* The direct kernel with one block of outputs, whose sums are too few for two multiply-adds a cycle; and with empty
+ * lanes in its only block of inputs. Measured. */
 static const double direct_one_block_rate = 1.65, direct_empty_inputs = 2.0;
 /* Groups on direct tiles, ahead of oneDNN's. Measured. */
 static const double direct_narrow_groups_rate = 0.60;
@@ -50,7 +50,8 @@ static const double direct_narrow_groups_rate = 0.60;
 static const double dnnl_narrow_depthwise = 1.3;
 
 /* AVX-512. oneDNN: crossover of an earlier release at 300,000 multiply-adds of several taps (resnet50, mobilenet_v2,
- * shufflenet on Sapphire Rapids), which counted no start of it. Its groups, and the direct kernel's behind them: unproven. */
+ * shufflenet on Sapphire Rapids), which counted no start of it. Its groups, and the direct kernel's behind them:
+ * unproven. */
 static const double dnnl_wide_rate = 0.693, dnnl_groups_rate = 0.66, direct_groups_rate = 0.90;
 /* Depthwise rows load an input for each product: unproven but for AVX2's proportion. */
 static const double depthwise_rate = 1.0, dnnl_wide_depthwise = 1.1;
@@ -70,11 +71,11 @@ static const double short_sum_start = 5906.0;
 /* An element reordered between plain and blocked layouts, in the caches and beyond. Came with conv_f32_flat, by which
  * lenet5 took 10.8 us instead of 21.5. */
 static const double near_reorder = 0.33, far_reorder = 0.66;
-/* A Reorder is a step of its own: about 300 ns. Like every start it counts for each image, so that small problems take the
- * same kernel, and give the same bits, for every batch. */
+/* A Reorder is a step of its own: about 300 ns. Like every start it counts for each image, so that small problems take
+ * the same kernel, and give the same bits, for every batch. */
 static const double reorder_start = 1000.0;
-/* A vector of outputs through maps (Silu, HardSwish, ...) in oneDNN's kernels with AVX2, beyond vec.h's. Crossover: maps
- * decide for every convolution of one tap (efficientnet_b0, mobilenet_v3_large: above). */
+/* A vector of outputs through maps (Silu, HardSwish, ...) in oneDNN's kernels with AVX2, beyond vec.h's. Crossover:
+ * maps decide for every convolution of one tap (efficientnet_b0, mobilenet_v3_large: above). */
 static const double dnnl_maps = 30.0;
 
 /* ---- limits of kernels that a prediction would not find ---- */
@@ -193,8 +194,8 @@ double prn_conv_product_cycles(const prn_conv *conv, int64_t lanes)
     return product_cycles(conv, lanes, 1, product_rate);
 }
 
-/* Cycles to reorder the input for a kernel that takes blocks and gets a plain image of one tap, whose products do not hide
- * it. Those of more taps hide it (first layers and small images alone come plain). */
+/* Cycles to reorder the input for a kernel that takes blocks and gets a plain image of one tap, whose products do not
+ * hide it. Those of more taps hide it (first layers and small images alone come plain). */
 static double reordered_input(const prn_conv *conv)
 {
     const bool plain = conv->x->layout == PRN_PLAIN && conv->kernel_volume == 1 && conv->in_channels > FIRST_LAYER;

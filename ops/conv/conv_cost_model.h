@@ -1,9 +1,10 @@
-/* The cost model of Conv's kernels: cycles that one core takes for a problem, by each of them. The plan takes the kernel
- * with the fewest (prn_kernel.predict in ops/op.h).
+/* The cost model of Conv's kernels: cycles that one core takes for a problem, by each of them. The plan takes the
+ * kernel with the fewest (prn_kernel.predict in ops/op.h).
  *
- * A cycle is that of a core which starts two vector multiply-adds in it, so that a vector multiply-add takes half of one
- * at best. Problem, post-operations, layout of the input, instruction set and kind of memory decide, never a measurement
- * or a thread count: a result's bits must not depend on them. Reports turn cycles into time by the measured peak. */
+ * A cycle is that of a core which starts two vector multiply-adds in it, so that a vector multiply-add takes half of
+ * one at best. Problem, post-operations, layout of the input, instruction set and kind of memory decide, never a
+ * measurement or a thread count: a result's bits must not depend on them. Reports turn cycles into time by the measured
+ * peak. */
 #ifndef PRN_OPS_CONV_CONV_COST_MODEL_H
 #define PRN_OPS_CONV_CONV_COST_MODEL_H
 

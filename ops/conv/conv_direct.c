@@ -1,8 +1,10 @@
 /* conv_f32_direct, conv_f32_direct_groups and conv_f32_direct_variable: convolution on blocked layouts, along up to
  * three axes.
  *
- *     task  = one image (or one group's channels of it), a run of output positions, a group of up to four output channel blocks
- *     pass  = input blocks by the piece: a running sum of a few hundred products, whose weights stay in the second-level cache
+ *     task  = one image (or one group's channels of it), a run of output positions, a group of up to four output
+ *             channel blocks
+ *     pass  = input blocks by the piece: a running sum of a few hundred products, whose weights stay in the
+ *             second-level cache
  *     tile  = a few successive positions (rows are not told apart: each tap of each has its own offset, so that a small
  *             image's edges cost no more than its middle), all blocks of the group, sums in registers
  *

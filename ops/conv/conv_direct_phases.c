@@ -1,5 +1,5 @@
-/* Shared by conv_f32_direct, conv_f32_first_layer and convtranspose_f32_direct before they run: their parts, how these are
- * cut to tasks, and the packed weights. */
+/* Shared by conv_f32_direct, conv_f32_first_layer and convtranspose_f32_direct before they run: their parts, how these
+ * are cut to tasks, and the packed weights. */
 #include "base/memory/alloc.h"
 #include "base/integers.h"
 #include "base/threads/cancel.h"
@@ -141,8 +141,8 @@ static bool follow_each_other(const prn_direct_plan *plan, const int64_t first[]
     return true;
 }
 
-/* Appends the plan of one part (taps, offsets, epilogue, tiling) to the state, which owns it, and its windows. Tasks are
- * numbered across parts: first_task grows from plan to plan. */
+/* Appends the plan of one part (taps, offsets, epilogue, tiling) to the state, which owns it, and its windows. Tasks
+ * are numbered across parts: first_task grows from plan to plan. */
 prony_status prn_direct_add_part(const prony_context *context, prn_direct_state *state, const prn_conv *conv,
                                  const prn_direct_part *part, int64_t taps, prn_direct_tap_fn *tap,
                                  const void *argument, prn_direct_windows *windows)

@@ -1,6 +1,6 @@
-/* The functions of the float kernels of Conv and ConvTranspose, by the names of their rows (conv.c, conv_transpose.c). Each
- * file has its drawing. Kernels on blocked layouts share prn_conv_blocked_layouts; those whose state is one block have
- * prn_free as their release. */
+/* The functions of the float kernels of Conv and ConvTranspose, by the names of their rows (conv.c, conv_transpose.c).
+ * Each file has its drawing. Kernels on blocked layouts share prn_conv_blocked_layouts; those whose state is one block
+ * have prn_free as their release. */
 #ifndef PRN_OPS_CONV_CONV_KERNELS_H
 #define PRN_OPS_CONV_CONV_KERNELS_H
 

@@ -2,16 +2,16 @@
  *
  *   an image with its padding, of pitch P, as one row        positions p of its outputs: y P + x
  *
- *     0 0 0 0 0 0                what every position meets at a tap stands at one distance from it, so a vector of successive
- *     0 a b c d 0 | ...          positions is one load for each tap, whatever the rows' length. The P - W' positions between
- *     0 e f g h 0 | ...          the ends of rows and their next beginnings are computed too, and not stored.
+ *     0 0 0 0 0 0                each tap reads at one distance from every position, so a vector of successive
+ *     0 a b c d 0 | ...          positions is one load for each tap, whatever the rows' length. The P - W' positions
+ *     0 e f g h 0 | ...          between the ends of rows and their next beginnings are computed too, and not stored.
  *
  * With steps of s the image is dealt to s x s images of every s-th row and column, where the same holds. An image
  * without padding and steps is read where it lies; others are copied into the scratch.
  *
- *     unit = one image, a block of a group's output channels        task = successive units, or a run of one's tiles; where it has all units
- *                                                                          of its inputs, it copies them itself, while
- *                                                                          caches hold them
+ *     unit = one image, a block of a group's output channels
+ *     task = successive units, or a run of one's tiles; a task with all units of its inputs copies them itself, while
+ *            caches hold them
  *     tile = the block's channels at a few vectors of positions, sums in registers
  *
  * Packed weights belong to the model: [group][block][input channel, row, column of the window][channel of the block].

@@ -1,6 +1,8 @@
 /* convtranspose_f32_direct: one convolution for each remainder of the output's positions by the strides.
  *
- *     o = r + s q,  o + pad - k dilation = s i    =>    i = q + (r + pad - k dilation) / s  for the taps k that leave no remainder
+ *     o = r + s q,  o + pad - k dilation = s i    =>    i = q + (r + pad - k dilation) / s
+ *
+ * for the taps k that leave no remainder.
  *
  * Outputs of one remainder r thus meet the same taps, at the same distances from q: a part of conv_f32_direct, whose
  * results lie s apart. No product is computed that no output takes, and none is stored. */

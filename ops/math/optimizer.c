@@ -7,7 +7,8 @@
  *
  *   Adagrad   H' = H + G^2                X' = X - R / (1 + T decay_factor) G / (sqrt(H') + epsilon)
  *   Adam      V' = alpha V + (1 - alpha) G            H' = beta H + (1 - beta) G^2
- *             X' = (1 - norm_coefficient_post) (X - r V' / (sqrt(H') + epsilon)),  r = R sqrt(1 - beta^T) / (1 - alpha^T), R for T = 0
+ *             X' = (1 - norm_coefficient_post) (X - r V' / (sqrt(H') + epsilon)),
+ *             r = R sqrt(1 - beta^T) / (1 - alpha^T), R for T = 0
  *   Momentum  V' = alpha V + b G, b = beta, 1 for T = 0
  *             X' = X - R V', or with mode nesterov X - R (G + alpha V') */
 #include "base/threads/cancel.h"

@@ -1,9 +1,9 @@
 /* GlobalAveragePool, GlobalMaxPool and GlobalLpPool: each channel of each image to one element.
  *
- * In plain and blocked layouts a plane is one run of [spatial][lanes], lanes 1, 4, 8 or 16, so that element i of the run
- * belongs to lane i mod lanes; it is combined into one of 32 partial results, i mod 32, which are combined in order at
- * the end. NHWC keeps one result per channel. Invariant: the order in which a result is combined depends on shape and
- * layout alone. */
+ * In plain and blocked layouts a plane is one run of [spatial][lanes], lanes 1, 4, 8 or 16, so that element i of the
+ * run belongs to lane i mod lanes; it is combined into one of 32 partial results, i mod 32, which are combined in order
+ * at the end. NHWC keeps one result per channel. Invariant: the order in which a result is combined depends on shape
+ * and layout alone. */
 #include "ops/pool/pool.h"
 #include "ops/pool/pool_simd.h"
 #include "base/integers.h"

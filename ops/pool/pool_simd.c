@@ -3,8 +3,8 @@
  * With channel lanes, an output's window is combined in registers. Without, the rows are combined into one line with
  * room for the padding, a piece of the row at a time, and then the taps of neighbouring outputs from the line.
  * Invariants: the order of an output's sum depends on the window and on the number of lanes alone. A maximum takes the
- * columns of its window from top to bottom, one after the other, with and without lanes: of zeros of both signs it keeps
- * the first, of NaNs the last, the same ones in every layout. */
+ * columns of its window from top to bottom, one after the other, with and without lanes: of zeros of both signs it
+ * keeps the first, of NaNs the last, the same ones in every layout. */
 #include "ops/pool/pool_simd.h"
 #include "base/integers.h"
 #include "base/cpu/simd.h"
@@ -97,8 +97,8 @@ VEC_INLINE vf column_max(const float *x, int64_t below, const int64_t height)
 }
 
 /* Maxima of outputs [begin, end) of a row, none of whose windows meets padding on its left or right, `size` taps wide
- * and `height` high. Each column of the image is reduced once: neighbouring windows share size - stride of them.
- * size, height, stride (0: no columns are shared) and lanes where it is that of a vector are constants after inlining. */
+ * and `height` high. Each column of the image is reduced once: neighbouring windows share size - stride of them. size,
+ * height, stride (0: no columns are shared) and lanes where it is that of a vector are constants after inlining. */
 VEC_INLINE void max_inside(float *y, const prn_bump_row *row, int64_t begin, int64_t end, const int64_t size,
                            const int64_t height, const int64_t stride, const int64_t lanes)
 {

@@ -42,6 +42,8 @@ static int input_or_none(const prony_context *context, size_t input)
     return prn_input(context, input) ? (int)input : PRN_OPENCL_INT8_NONE;
 }
 
+/* Describes the product to the device. Factors [1, or N if B has a scale per column] combine the scales of A, B and the
+ * result; the device gets a copy. A product with an integer result has none. */
 prony_status prn_int_matmul_opencl_prepare(const prony_context *context, prn_prepared *out)
 {
     const prn_int_matmul_inputs at = prn_int_matmul_inputs_of(context);

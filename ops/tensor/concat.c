@@ -89,8 +89,8 @@ static void concat_move_part(const prony_context *context, const prony_value *wh
 }
 
 #ifdef PRN_HAVE_OPENCL
-/* Moves all parts to or from their places in the whole: inputs, or outputs, of which some may be missing. `extent` is that of
- * a part along the axis. */
+/* Moves all parts to or from their places in the whole: inputs, or outputs, of which some may be missing. `extent` is
+ * that of a part along the axis. */
 static prony_status concat_opencl_moves(const prony_context *context, prn_prepared *out, const prony_value *whole,
                                         int axis, size_t count, bool gather,
                                         int64_t (*extent)(const prony_context *, size_t))

@@ -86,8 +86,8 @@ static void gather_move_blocks(const prony_context *context, block_work *work, i
     prn_parallel_items(context->threads, count, count * (16 + work->bytes), copy_blocks, work);
 }
 
-/* Places of blocks in the data, all in elements: block i of the result begins i / count * part + place[i % count] * unit
- * behind its beginning. */
+/* Places of blocks in the data, all in elements: block i of the result begins i / count * part + place[i % count] *
+ * unit behind its beginning. */
 typedef struct gather_table {
     int64_t count, block, unit, part;
 } gather_table;
@@ -101,7 +101,8 @@ typedef struct gather_kind {
     int64_t (*indexed)(const prony_context *context, int64_t *dim);
     /* Coordinates in the data of what stands at coordinates `at` of the output, by the specification's words. */
     void (*source)(const prony_context *context, const int64_t *at, int64_t *from);
-    /* The table of a node, and `n` of its places from `first` on; the indices are in range, and need not be there for n 0. */
+    /* The table of a node, and `n` of its places from `first` on; the indices are in range, and need not be there for n
+     * 0. */
     gather_table (*table)(const prony_context *context, int64_t first, int64_t n, int64_t *places);
 } gather_kind;
 

@@ -1,6 +1,6 @@
-/* The inner loop of prony::Reorder: eight channels at a time (four on AArch64), transposed in tiles of as many positions
- * where one side has its positions next to each other. Compiled once per instruction set (PRN_SIMD names the variant);
- * below AVX2 and NEON a tile does not pay and elements are copied one by one. */
+/* The inner loop of prony::Reorder: eight channels at a time (four on AArch64), transposed in tiles of as many
+ * positions where one side has its positions next to each other. Compiled once per instruction set (PRN_SIMD names the
+ * variant); below AVX2 and NEON a tile does not pay and elements are copied one by one. */
 #include "ops/tensor/reorder_simd.h"
 #include "base/cpu/simd.h"
 

@@ -329,7 +329,8 @@ static bool dnnl_loses_special_values(const prn_post_op *op)
            op->kind == PRN_POST_GELU_ERF || (op->kind == PRN_POST_LEAKY_RELU && op->a == 0.0f);
 }
 
-/* false: an addition stands behind one that loses NaN or infinity, and its addend may lie where the piece is written. */
+/* false: an addition stands behind one that loses NaN or infinity, and its addend may lie where the piece is
+ * written. */
 static bool dnnl_problem_split_post_ops(const prn_post_ops *all, prn_dnnl_problem *problem)
 {
     problem->head.count = problem->tail.count = 0;

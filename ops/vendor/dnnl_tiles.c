@@ -5,8 +5,8 @@
  *     tile 1              ...........                           rows are seen twice where tiles meet, no pad
  *     tile 2                      ............... | pad
  *
- * Every output is summed as in one piece: a tile is padded only where the image is, and reads real elements beyond a cut.
- * Tiles depend on the problem alone. */
+ * Every output is summed as in one piece: a tile is padded only where the image is, and reads real elements beyond a
+ * cut. Tiles depend on the problem alone. */
 #include "ops/vendor/dnnl_tiles.h"
 
 #include <string.h>

@@ -217,7 +217,8 @@ static prony_status stack_up(prn_f64_tensor *stack, const prn_f64_tensor *slice,
     return PRONY_OK;
 }
 
-/* Runs the body once, appends its scan outputs, and makes its results the next reference_control_trip's carried values. */
+/* Runs the body once, appends its scan outputs, and makes its results the next reference_control_trip's carried
+ * values. */
 static prony_status reference_control_trip(looping *l, bool condition, const char **why, prony_error *error)
 {
     const prn_child *body = &l->node->children[0];

@@ -1,6 +1,6 @@
-/* Documents of the command (JSON, a "schema" each) as tables, for every format that is made of tables. A schema's tables
- * are rows of data (document_tables.c); document_rows.c reads cells; profiler/exporters/document_write.c
- * writes them. */
+/* Documents of the command (JSON, a "schema" each) as tables, for every format that is made of tables. A schema's
+ * tables are rows of data (document_tables.c); document_rows.c reads cells; profiler/exporters/document_write.c writes
+ * them. */
 #ifndef PRN_PROFILER_DOCUMENTS_DOCUMENT_H
 #define PRN_PROFILER_DOCUMENTS_DOCUMENT_H
 
@@ -52,8 +52,8 @@ typedef struct prn_document_schema {
     prn_document_table tables[PRN_DOCUMENT_TABLES];                     /* up to the first without name */
 } prn_document_schema;
 
-/* A prony_write_fn that keeps what is written, for a document that is made from JSON. Zero-initialise; release `data` by
- * prn_free. */
+/* A prony_write_fn that keeps what is written, for a document that is made from JSON. Zero-initialise; release `data`
+ * by prn_free. */
 typedef struct prn_document_json {
     char *data;
     size_t size, capacity;

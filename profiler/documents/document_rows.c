@@ -142,6 +142,8 @@ bool prn_document_has_column(prn_document *d, const prn_document_rows *rows, con
 
 /* ---- cells ---- */
 
+/* One number as text. A metric's kind follows from the unit in its row. Shares from 1000 % on are cut to keep their
+ * column; integers below 1e15 are exact, since a double holds them all. */
 static const char *document_number_text(prn_document *d, const prn_json_value *row, prn_cell_kind kind, double value,
                                         prn_number_text text)
 {

@@ -77,6 +77,8 @@ static void chart_points(prn_document *d, const capacity_chart *c, const prn_doc
     }
 }
 
+/* Draws nothing without a wanted rate or rows. The axis of rates begins at 0, covers the wanted rate too, and ends
+ * after TICKS whole steps. */
 void prn_document_capacity_chart(prn_document *d, const prn_document_rows *rows, prn_out *out)
 {
     capacity_chart c = {.out = out};

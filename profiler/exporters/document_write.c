@@ -64,6 +64,8 @@ static bool csv_leaves_out(prn_document *d, const prn_document_rows *rows, const
     return strncmp(column->path, only, sizeof only - 1) == 0 && !prn_document_has_column(d, rows, column);
 }
 
+/* One table: that of this name, or the first. `interval` is decided once over all rows, so a column that holds an
+ * interval anywhere has the two columns _low and _high in every row. */
 static prony_status document_csv(prn_document *d, const char *name, prn_out *out)
 {
     const prn_document_table *table = NULL;
@@ -219,6 +221,7 @@ static void html_notes(prn_document *d, prn_out *out)
     prn_out_text(out, "</ul></div>\n");
 }
 
+/* One page that needs no network. The document itself is in the page, so that a script may read it again. */
 static prony_status document_html(prn_document *d, const char *json, size_t size, prn_out *out)
 {
     char lead[PRN_DOCUMENT_LEAD] = "";

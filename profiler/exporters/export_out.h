@@ -29,12 +29,10 @@ void prn_out_fixed(prn_out *out, double value, int decimals);
 /* Names of a model, made harmless for terminals and other programs: a control character or invalid UTF-8 becomes '?';
  * `special` is written as `instead`. */
 void prn_out_printable(prn_out *out, const char *text, size_t size, char special, const char *instead);
-/* Text of the model as a field of CSV: a spreadsheet takes a field that begins with one of "=+-@" for a formula and runs
- * it. Semicolons part fields where the comma is decimal. */
-void prn_out_csv(
-    prn_out *out,
-    const char *
-        text); /* As text or attribute value of XML and HTML: markup is escaped; characters that XML cannot hold become U+FFFD. */
+/* Text of the model as a field of CSV: a spreadsheet takes a field that begins with one of "=+-@" for a formula and
+ * runs it. Semicolons part fields where the comma is decimal. */
+void prn_out_csv(prn_out *out, const char *text);
+/* As text or attribute value of XML and HTML: markup is escaped; characters that XML cannot hold become U+FFFD. */
 void prn_out_xml(prn_out *out, const char *text);
 
 #endif

@@ -380,6 +380,8 @@ static void report_csv_write_modules(csv *c, prony_report *r, int64_t depth)
 
 /* ---- the model ---- */
 
+/* One line: the model and its totals. A group is left out as a whole if the report lacks its part. Header and line
+ * agree, because both are made from `groups`. */
 static void report_csv_write_model(csv *c, prony_report *r)
 {
     static const own_column own[] = {{NULL, NULL}};

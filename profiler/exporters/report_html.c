@@ -1,6 +1,6 @@
-/* The report as one HTML file that needs no network: the page, its styles and scripts, the pictures of report_svg.c, and
- * the JSON report as its data. The page's scripts build the rest from that JSON, so the page can show every key, and the
- * JSON can be extracted from the page.
+/* The report as one HTML file that needs no network: the page, its styles and scripts, the pictures of report_svg.c,
+ * and the JSON report as its data. The page's scripts build the rest from that JSON, so the page can show every key,
+ * and the JSON can be extracted from the page.
  *
  * Names from a model cannot end the data's element: every '<' is written as \u003c, which is valid in strings (JSON has
  * no '<' elsewhere). White space outside of strings is left out.

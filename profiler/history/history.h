@@ -126,7 +126,8 @@ typedef struct prn_trend {
     double expected, bounds[2];
 } prn_trend;
 
-/* The metrics of a list, by key or short name; "all": those with a direction. `otherwise`: the list if `keys` is NULL. */
+/* The metrics of a list, by key or short name; "all": those with a direction. `otherwise`: the list if `keys` is
+ * NULL. */
 PRN_MUST_USE prony_status prn_trend_metrics(const prony_metric **out, size_t capacity, size_t *count,
                                             const prony_metrics *metrics, const char *keys, const char *otherwise,
                                             prony_error *error);

@@ -1,5 +1,5 @@
-/* The pictures of the dashboard: a metric over the runs of a group, and its slowest layers over the same runs. Runs stand
- * at equal distances, since they come in bursts; the axis names their dates. */
+/* The pictures of the dashboard: a metric over the runs of a group, and its slowest layers over the same runs. Runs
+ * stand at equal distances, since they come in bursts; the axis names their dates. */
 #include "profiler/history/history_page.h"
 
 #include "profiler/exporters/svg/svg_labels.h"
@@ -240,6 +240,8 @@ static void draw_layer(prn_out *out, const prn_trend *t, const char *name, const
     }
 }
 
+/* The layers are chosen by their time in the newest run alone and followed back by name. A run without one of them
+ * leaves a gap in its line. Runs on a busy machine do not count in the scale. */
 prony_status prn_history_layers_chart(prn_out *out, const prn_trend *t, prony_error *error)
 {
     const prony_history_run *newest = newest_with_layers(t);

@@ -1,5 +1,5 @@
-/* Implements history_configuration.h. Pieces that a run does not have are left out, so that an earlier history keeps its
- * texts when a version adds a piece. */
+/* Implements history_configuration.h. Pieces that a run does not have are left out, so that an earlier history keeps
+ * its texts when a version adds a piece. */
 #include "profiler/history/history_configuration.h"
 
 #include <string.h>
@@ -145,6 +145,9 @@ const char *prn_history_report_configuration(prn_json_reader *r, const prn_json_
 /* Percentile of a server's bound unless the user sets another one. */
 #define USUAL_PERCENTILE 0.99
 
+/* The text that groups runs of a load, "" where the document lacks its parts. Two runs with one text are compared, so
+ * each option that moves a latency has a piece. Order and wording of pieces never change: stored histories hold them.
+ * The text is in the reader's pool. */
 const char *prn_history_load_configuration(prn_json_reader *r, const prn_json_value *document)
 {
     const prn_json_value *config = prn_json_get_object(r, document, "config", true),

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Layers that a run of the history keeps, so that its size is bounded; chosen without measurement. */
 enum { LAYER_LIMIT = 20000 };
 
 typedef struct reading {
@@ -339,6 +340,8 @@ static prony_status add_study(reading *r, const char *schema, const prn_json_val
     return r->reader.status;
 }
 
+/* All runs of the document are added, or none: a failure sets the count back. Texts are copied to the history, so the
+ * document is released here. */
 prony_status prony_history_add_document(prony_history *history, const char *name, const char *json, size_t size,
                                         prony_error *error)
 {

@@ -1,5 +1,5 @@
-/* A history as JSON: "prony.history/1", "prony.trend/1" and "prony.trend_check/1". Rows name their group by its index in
- * `groups`, and their run by its index in `runs`. */
+/* A history as JSON: "prony.history/1", "prony.trend/1" and "prony.trend_check/1". Rows name their group by its index
+ * in `groups`, and their run by its index in `runs`. */
 #include "profiler/history/history.h"
 
 #include "base/os/clock.h"
@@ -178,6 +178,8 @@ static prony_status put_points(prn_json *json, const prn_history_writing *w, con
     return PRONY_OK;
 }
 
+/* Positions of runs count from 1 in the document, from 0 here. c->before is the last quiet run in front of the change,
+ * so the change lies behind "commit_before". */
 static prony_status put_changes(prn_json *json, const prn_history_writing *w, const prn_trend *t, size_t group)
 {
     static const char *const words[] = {"better", "neither", "worse"};

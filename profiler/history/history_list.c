@@ -30,6 +30,8 @@ static void latency_cell(const prony_history_run *run, prn_cell *cell)
         cell->string = "-";
 }
 
+/* A cell of the groups' table, by column number of group_columns. cell->string is borrowed, from the history or from
+ * cell->own. */
 static void group_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const list_view *v = user;
@@ -67,6 +69,8 @@ static const prn_column run_columns[] = {{"time (UTC)", false, false, 0, 0},   {
                                          {"latency", true, false, 0, 0},       {"load", false, true, 0, 0},
                                          {"configuration", false, true, 2, 16}};
 
+/* A cell of the runs' table, by column number of run_columns. v->runs ascend in time, rows descend: row 0 is the newest
+ * run. */
 static void run_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const list_view *v = user;
@@ -122,6 +126,8 @@ static size_t *runs_in_order(const prn_history_writing *w, size_t *count)
     return out;
 }
 
+/* Groups by their newest run, then the newest runs, each list cut to --top. The bits of `names` are columns that
+ * shorten when the terminal is narrow, those of `minor` columns that go before. */
 prony_status prn_history_list_text(const prn_history_writing *w, const prony_write_options *options,
                                    prony_write_fn write, void *user, prony_error *error)
 {

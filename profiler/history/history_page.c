@@ -328,6 +328,8 @@ static void page_lead(prn_out *out, const prn_history_writing *w, const page_tre
     prn_out_text(out, "</section>\n");
 }
 
+/* prn_out remembers the first failed write and drops later ones, so parts are written without a check and prn_out_end
+ * reports it. A failure of its own (memory) in a part is `status`, and goes first. */
 prony_status prn_history_page(const prn_history_writing *w, const prony_write_options *options, prony_write_fn write,
                               void *user, prony_error *error)
 {

@@ -1,5 +1,5 @@
-/* Pieces of series, kept until a run is added. The search takes 499 permutations and more, and one check writes text and
- * JSON and counts a verdict, all of the same series. */
+/* Pieces of series, kept until a run is added. The search takes 499 permutations and more, and one check writes text
+ * and JSON and counts a verdict, all of the same series. */
 #include "profiler/history/history.h"
 
 #include <string.h>

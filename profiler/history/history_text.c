@@ -83,6 +83,8 @@ static const prn_trend_change *change_at(const prn_trend *t, size_t point)
     return NULL;
 }
 
+/* A cell of a trend's table, by column number of point_columns; row 0 is run v->first of the trend. A run on a busy
+ * machine says so instead of a change, since it takes no part in finding changes. */
 static void point_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const trend_view *v = user;
@@ -145,6 +147,9 @@ static void put_group_heading(prn_text *text, const prn_trend *t)
     }
 }
 
+/* One change of level and the layers that explain it. `line` has room for all pieces: names and commits are cut as they
+ * are printed. A step with few runs behind it gets a warning, because later runs may show it to be noise;
+ * PRN_TREND_SETTLED says how many settle it. */
 static void put_change(prn_text *text, const prn_trend *t, const prn_trend_change *c)
 {
     char line[700], from[64], to[64], date[24], commits[96], before[64], after[64], what[32];
@@ -195,6 +200,8 @@ static void put_change(prn_text *text, const prn_trend *t, const prn_trend_chang
                       "no layer moved by itself: all moved a little, or the change lies between them");
 }
 
+/* A trend: range, spark line, changes, and a table of the newest runs. The range covers all runs, busy ones included;
+ * changes come from counted runs alone. */
 static void put_trend(prn_text *text, const prn_trend *t, const prony_write_options *options)
 {
     char spark[3 * SPARK_COLUMNS + 1], low[64], high[64];
@@ -247,6 +254,8 @@ static void put_method(prn_text *text, const prony_history_options *options)
     prn_text_wrap(text, PRN_STYLE_DIM, 0, line);
 }
 
+/* A trend per metric and group, MOST_GROUPS at most: the others are counted only. A trend lives for one turn of the
+ * loop. A group without values of the metric makes no text. */
 prony_status prn_history_trend_text(const prn_history_writing *w, const prony_write_options *options,
                                     prony_write_fn write, void *user, prony_error *error)
 {
@@ -291,6 +300,8 @@ static const prn_column check_columns[] = {{"metric", false, false, 1, 12}, {"ne
                                            {"expected", true, false, 0, 0}, {"99 %", true, true, 0, 0},
                                            {"", true, false, 0, 0},         {"", false, false, 0, 0}};
 
+/* A cell of the check's table, by column number; a row per trend, which has at least one point. An expected value of
+ * NaN or 0 leaves the change in percent empty. */
 static void history_check_cell(const void *user, size_t row, int column, prn_cell *cell)
 {
     const prn_trend *t = &((const check_rows *)user)->trends[row];

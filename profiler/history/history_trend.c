@@ -298,8 +298,9 @@ static void settled_level(const trend_series *s, size_t begin, size_t count, dou
     *deviation = sqrt(fmax(0, squares - sum * sum / (double)count) / (double)(count - 1));
 }
 
-/* The newest run beside the last settled level: the piece before it with at least PRN_TREND_SETTLED runs. A change younger
- * than that is not yet the level. Beyond: outside of the 99 % prediction interval and of the noise threshold. */
+/* The newest run beside the last settled level: the piece before it with at least PRN_TREND_SETTLED runs. A change
+ * younger than that is not yet the level. Beyond: outside of the 99 % prediction interval and of the noise
+ * threshold. */
 static void judge_newest(prn_trend *t, const trend_series *s)
 {
     const prn_trend_point *newest = &t->points[t->count - 1];

@@ -168,6 +168,8 @@ static int64_t simulation_quantile(const int64_t *sorted, size_t count, double p
     return sorted[rank ? rank - 1 : 0];
 }
 
+/* Deterministic: the arrivals follow from the load's seed, and no clock is read. The first served requests met an empty
+ * queue and are left out of the quantiles, not of the counts. Latencies are sorted in place. */
 prony_status prony_batcher_simulate(prony_batch_forecast *out, const prony_batch_load *load, prony_error *error)
 {
     prony_batch_load own = PRONY_BATCH_LOAD_INIT;

@@ -200,7 +200,7 @@ static prony_status measure_run_block(prn_recording *r, size_t runs, prony_error
     prn_usage before, after;
     prn_pin pin;
     int64_t uncounted;
-    prn_pin_begin(&pin, r->session->placement);
+    prn_pin_begin(&pin, r->session->affinity);
     prony_status status = prn_recording_run(r, &uncounted, error);
     prn_usage_begin(&before);
     for (size_t i = 0; i < runs && status == PRONY_OK; i++) status = measure_run(r, error);
@@ -412,7 +412,7 @@ static prony_status measure_profile(prony_report **reports, prn_recording *all, 
     all->begin_ns = prn_now_ns();
     for (size_t i = 0; i < count; i++) {
         prn_pin pin;
-        prn_pin_begin(&pin, all[i].session->placement);
+        prn_pin_begin(&pin, all[i].session->affinity);
         prony_status status = get_ready(&all[i], count, error);
         prn_pin_end(&pin);
         PRN_TRY(status);
@@ -420,7 +420,7 @@ static prony_status measure_profile(prony_report **reports, prn_recording *all, 
     prn_pin pin;
     const prn_device *device = NULL;
     prn_sensors *sensors = begin_sensors(all, count, &device); /* before pinning: its thread would take over the mask */
-    prn_pin_begin(&pin, count == 1 ? all->session->placement : NULL);
+    prn_pin_begin(&pin, count == 1 ? all->session->affinity : NULL);
     prony_status status = record(all, count, error);
     end_sensors(all, count, sensors, device);
     for (size_t i = 0; i < count && status == PRONY_OK; i++) status = watch_threads(&all[i], error);

@@ -1,7 +1,7 @@
 /* prony_generation_measure: prompts and steps of a generator, repeated; then reports of one prompt and of one step.
  *
- * A step is one call of prony_generator_next that computes a token, from entry to return: feeding, the run, the choice. The
- * first such call after a prompt only chooses, and belongs to the time to the first token. */
+ * A step is one call of prony_generator_next that computes a token, from entry to return: feeding, the run, the choice.
+ * The first such call after a prompt only chooses, and belongs to the time to the first token. */
 #include "base/memory/alloc.h"
 #include "base/option_struct.h"
 #include "base/os/clock.h"
@@ -124,8 +124,9 @@ static void generation_rate(const prony_time_stats *stats, double tokens, double
     ci95[1] = stats->median_ci95_ns[0] > 0 ? tokens * 1e9 / (double)stats->median_ci95_ns[0] : *rate;
 }
 
-/* Theil's slope: the median over pairs of steps that lie half of the run apart. The first steps, whose weights the prompt
- * has displaced from the caches, do not move it, as they would a least-squares line. `values`: room for count / 2. */
+/* Theil's slope: the median over pairs of steps that lie half of the run apart. The first steps, whose weights the
+ * prompt has displaced from the caches, do not move it, as they would a least-squares line. `values`: room for count /
+ * 2. */
 static double generation_slope(const int64_t *times, size_t count, double *values)
 {
     const size_t pairs = count / 2, apart = count - pairs;

@@ -247,12 +247,14 @@ static prony_status fill_around(prony_report *report, prn_recording *r, prony_er
     return PRONY_OK;
 }
 
+/* Reasons come last, because they read the rows and times that the steps before fill. *out is set only on success; the
+ * report is the caller's. A cancelled run has no outputs to hash. */
 prony_status prn_recording_report(prony_report **out, prn_recording *r, prony_error *error)
 {
     prony_session *session = r->session;
     prony_report *report;
     PRN_TRY(prn_report_build(&report, session->model, r->cached->program, r->cached->plan, r->nested, &session->options,
-                             session->threads, session->placement, error));
+                             session->threads, session->affinity, error));
     fill_measured(report, r);
     fill_held(report, r);
     prony_status status = prn_report_fill_assumed(report, session->model, &session->assumed, error);

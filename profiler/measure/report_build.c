@@ -124,7 +124,7 @@ static prony_status fill_model(prony_report *report, const prony_model *model, c
 }
 
 static prony_status fill_config(prony_report *report, const prony_session_options *options, const prn_plan *plan,
-                                int threads, const prn_placement *placement, prony_error *error)
+                                int threads, const prn_affinity *affinity, prony_error *error)
 {
     prn_report_config *config = &report->config;
     const prony_value_info *first = report->model.input_count ? &report->model.inputs[0] : NULL;
@@ -139,8 +139,8 @@ static prony_status fill_config(prony_report *report, const prony_session_option
     config->warmup_runs = config->runs = -1;
     config->rewrites = !options->no_rewrites;
     config->reuse = !options->no_reuse;
-    config->affinity_used = report_build_copy_text(report, placement && placement->count ? placement->used : "");
-    config->affinity_failure = report_build_copy_text(report, placement ? placement->failure : "");
+    config->affinity_used = report_build_copy_text(report, affinity && affinity->count ? affinity->used : "");
+    config->affinity_failure = report_build_copy_text(report, affinity ? affinity->failure : "");
     const prony_device_info *device =
         plan && plan->options.device ? prn_device_description(plan->options.device) : NULL;
     config->device = device ? prn_bump_printf(&report->pool, "%s %s", device->id, device->name) : "";
@@ -264,8 +264,8 @@ static prony_status fill_kernel_facts(prony_report *report, prony_operator_row *
     return PRONY_OK;
 }
 
-/* Stores what the cost model predicts for the kernel and for the next best one. After a run, weights that the run made look
- * like constants, for which other kernels would be asked: their nodes have none. */
+/* Stores what the cost model predicts for the kernel and for the next best one. After a run, weights that the run made
+ * look like constants, for which other kernels would be asked: their nodes have none. */
 static prony_status fill_choice(prony_report *report, const prn_plan *plan, const prn_step *step,
                                 const prn_kernel *kernel, prn_kernel_choice *choice)
 {
@@ -396,7 +396,7 @@ static prony_status fill_tuning(prony_report *report, const prn_plan *plan, pron
 /* Layers come before operators, which link to them, and both before the totals. A failure releases the report. */
 prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program, const prn_plan *plan,
                               const prn_nested *nested, const prony_session_options *options, int threads,
-                              const prn_placement *placement, prony_error *error)
+                              const prn_affinity *affinity, prony_error *error)
 {
     prony_report *report = prn_calloc(1, sizeof *report);
     if (!report) return prn_no_memory(error);
@@ -406,7 +406,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     report->time_share = -1;
     prn_model_gaps gaps = {0};
     prony_status status = fill_model(report, model, program, error);
-    if (status == PRONY_OK) status = fill_config(report, options, plan, threads, placement, error);
+    if (status == PRONY_OK) status = fill_config(report, options, plan, threads, affinity, error);
     if (status == PRONY_OK) status = prn_model_find_gaps(model, &report->pool, &gaps, error);
     if (status == PRONY_OK) {
         report->unsupported = gaps.unsupported;
@@ -421,7 +421,7 @@ prony_status prn_report_build(prony_report **out, prony_model *model, const prn_
     if (status == PRONY_OK) status = prn_report_fill_nested(report, program, plan, nested, error);
     if (status == PRONY_OK) {
         report->model.parameters = report->totals.cost.parameters;
-        prn_report_fill_system(report, placement && placement->count ? &placement->mask : NULL);
+        prn_report_fill_system(report, affinity && affinity->count ? &affinity->mask : NULL);
     }
     if (status == PRONY_OK) status = prn_report_fill_parameters(report, program, error);
     if (status == PRONY_OK && plan) status = prn_report_fill_memory(report, model, plan, options->record_memory, error);

@@ -6,12 +6,12 @@
 #include "engine/session/session.h"
 #include "profiler/report/report.h"
 
-/* `placement` may be NULL: no affinity list. `nested` as for prn_report_fill_nested. `plan` may be NULL (inspect): no
+/* `affinity` may be NULL: no affinity list. `nested` as for prn_report_fill_nested. `plan` may be NULL (inspect): no
  * operators, no memory. Costs of dynamic steps are those of the last run. */
 PRN_MUST_USE prony_status prn_report_build(prony_report **out, prony_model *model, const prn_program *program,
                                            const prn_plan *plan, const prn_nested *nested,
                                            const prony_session_options *options, int threads,
-                                           const prn_placement *placement, prony_error *error);
+                                           const prn_affinity *affinity, prony_error *error);
 
 /* Adds the assumed free dimensions. */
 PRN_MUST_USE prony_status prn_report_fill_assumed(prony_report *report, const prony_model *model,

@@ -1,6 +1,6 @@
 /* The report as JSON, schema "prony.report/1". The tables of profiler/report/report_keys.h say which keys there are,
- * docs/reference/report.md what they mean and docs/schemas/report.schema.json the same for programs; a test holds the three
- * together.
+ * docs/reference/report.md what they mean and docs/schemas/report.schema.json the same for programs; a test holds the
+ * three together.
  *
  * A key is left out where its value is unknown or was not measured; null says that there is no such value here. */
 #include "profiler/report/report_keys.h"

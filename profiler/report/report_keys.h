@@ -1,5 +1,5 @@
-/* The keys of "prony.report/1". The report_keys_*.c files hold them, with the functions of keys that are more than a field:
- * report_keys_head.c, report_keys_figures.c, report_keys_rows.c. */
+/* The keys of "prony.report/1". The report_keys_*.c files hold them, with the functions of keys that are more than a
+ * field: report_keys_head.c, report_keys_figures.c, report_keys_rows.c. */
 #ifndef PRN_PROFILER_REPORT_REPORT_KEYS_H
 #define PRN_PROFILER_REPORT_REPORT_KEYS_H
 

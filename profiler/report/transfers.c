@@ -10,6 +10,8 @@ static bool transfers_copy(prony_report *r, const char **text)
     return *text != NULL;
 }
 
+/* All rows are checked before the report changes, and the report changes last: after a failure it has its former rows.
+ * Texts are copied to the report's pool; those of an earlier call stay there until the report is released. */
 prony_status prony_report_set_transfers(prony_report *report, const prony_transfer_row *rows, size_t count,
                                         const prony_pipeline_event *events, size_t event_count, prony_error *error)
 {

@@ -1,11 +1,11 @@
-/* Levels of a series of independent measurements, such as the medians of one benchmark over months: constant pieces, which
- * steps part, and pieces that drift.
+/* Levels of a series of independent measurements, such as the medians of one benchmark over months: constant pieces,
+ * which steps part, and pieces that drift.
  *
  * Steps are found by E-divisive (D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point
- * analysis of multivariate data", JASA 109, 2014): the split with the largest energy distance between both sides, tested by
- * permutations of the piece. The newest values are tested by their ranks besides. The tests assume no distribution: under
- * exchangeable noise of any kind they report a change in at most PRN_LEVEL_FALSE_ALARMS of the series without one. Pieces
- * that a step parts are searched again. */
+ * analysis of multivariate data", JASA 109, 2014): the split with the largest energy distance between both sides,
+ * tested by permutations of the piece. The newest values are tested by their ranks besides. The tests assume no
+ * distribution: under exchangeable noise of any kind they report a change in at most PRN_LEVEL_FALSE_ALARMS of the
+ * series without one. Pieces that a step parts are searched again. */
 #include "profiler/statistics/statistics.h"
 
 #include "base/memory/alloc.h"
@@ -33,8 +33,8 @@ static double energy(double m, double n, double across, double left, double righ
     return m * n / (m + n) * (2 * across / (m * n) - 2 * left / (m * (m - 1)) - 2 * right / (n * (n - 1)));
 }
 
-/* The split of `count` values with the largest statistic, both sides with at least PRN_LEVEL_FEWEST values. `room` holds
- * `count` values. */
+/* The split of `count` values with the largest statistic, both sides with at least PRN_LEVEL_FEWEST values. `room`
+ * holds `count` values. */
 static double best_split(const double *x, size_t count, double *room, size_t *at_split)
 {
     double all = 0, left = 0, right, best = -INFINITY;
@@ -93,8 +93,8 @@ static double best_bounded_split(const double *x, size_t count, double *room, si
     return best;
 }
 
-/* Rank-sum statistic of the last PRN_LEVEL_FEWEST values beside all others: one place to look at, so a change as young as
- * that is found at a rate at which the search of all places still misses it. `ranks`: midranks of the piece. */
+/* Rank-sum statistic of the last PRN_LEVEL_FEWEST values beside all others: one place to look at, so a change as young
+ * as that is found at a rate at which the search of all places still misses it. `ranks`: midranks of the piece. */
 static double young_split(const double *ranks, size_t count, double *room, size_t *at_split)
 {
     double sum = 0;
@@ -261,8 +261,9 @@ static double misfit(const double *x, const prn_level_piece *p, double noise)
     return 2 * sum / noise;
 }
 
-/* Scale of the noise by differences of neighbours, which neither a step nor a drift moves much. Exact metrics repeat their
- * values, so most differences are 0: the scale is at least 1e-6 of the range, and above 0 if two values differ. */
+/* Scale of the noise by differences of neighbours, which neither a step nor a drift moves much. Exact metrics repeat
+ * their values, so most differences are 0: the scale is at least 1e-6 of the range, and above 0 if two values
+ * differ. */
 static double noise_scale(const double *x, size_t count, double *room)
 {
     double low = x[0], high = x[0];
@@ -275,10 +276,11 @@ static double noise_scale(const double *x, size_t count, double *room)
     return fmax(scale, 1e-6 * (high - low));
 }
 
-/* The cheapest cover of the segments between changes: each segment as a constant level, or several neighbours as one line.
- * A constant costs three parameters (a level, and two for its position, which the data chose), a line four (BIC). With
- * these costs none of 500 simulated drifts became a single step, and 92 % of the steps stayed steps. Segment k lies
- * between bounds[k] and bounds[k + 1]. The constant is tried first and always taken, so last[j] is set at any cost. */
+/* The cheapest cover of the segments between changes: each segment as a constant level, or several neighbours as one
+ * line. A constant costs three parameters (a level, and two for its position, which the data chose), a line four (BIC).
+ * With these costs none of 500 simulated drifts became a single step, and 92 % of the steps stayed steps. Segment k
+ * lies between bounds[k] and bounds[k + 1]. The constant is tried first and always taken, so last[j] is set at any
+ * cost. */
 static void cover_segments(const double *x, const size_t *bounds, size_t segments, double *room,
                            prn_level_piece *pieces, size_t *count)
 {

@@ -53,8 +53,8 @@ PRN_MUST_USE prony_status prn_change_points(size_t *at, size_t capacity, size_t 
 #define PRN_LEVEL_FALSE_ALARMS 0.046
 /* Values of the shortest piece: fewer are outliers. */
 enum { PRN_LEVEL_FEWEST = 3 };
-/* Lasting changes of level, ascending: indices of the first value of each new level (E-divisive). At most the `capacity`
- * newest; *found is their number. Quadratic, times 499 permutations: for some hundred values. */
+/* Lasting changes of level, ascending: indices of the first value of each new level (E-divisive). At most the
+ * `capacity` newest; *found is their number. Quadratic, times 499 permutations: for some hundred values. */
 PRN_MUST_USE prony_status prn_level_changes(size_t *at, size_t capacity, size_t *found, const double *values,
                                             size_t count, prony_error *error);
 

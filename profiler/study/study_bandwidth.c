@@ -1,6 +1,6 @@
-/* The number of replicas that fill the machine's memory bandwidth, by its roofs. A replica moves the bytes of the operators
- * that its threads' own caches do not hold, once a run. They come from memory as soon as the replicas' data exceed the
- * cache that all share; before that no number of replicas is bound by memory. */
+/* The number of replicas that fill the machine's memory bandwidth, by its roofs. A replica moves the bytes of the
+ * operators that its threads' own caches do not hold, once a run. They come from memory as soon as the replicas' data
+ * exceed the cache that all share; before that no number of replicas is bound by memory. */
 #include "profiler/study/study.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The surroundings of a study, beyond the manifest: variables, SMT, NUMA, huge pages, microcode, the container. A replication
- * that differs says in which of these the two machines differ. */
+/* The surroundings of a study, beyond the manifest: variables, SMT, NUMA, huge pages, microcode, the container. A
+ * replication that differs says in which of these the two machines differ. */
 #define _GNU_SOURCE /* environ, realpath */
 #include "base/cpu/node_facts.h"
 #include "base/os/text_file.h"

@@ -75,6 +75,8 @@ static void study_join_result(prn_json *j, const prn_study_join *join, size_t ro
     prn_json_close(j, '}');
 }
 
+/* A configuration per row, and under it a result per study that has it. A study without the configuration is missing
+ * from the list, so each result names its study. */
 static prony_status study_join_json(const prn_study_join *join, prony_write_fn write, void *user, prony_error *error)
 {
     prn_json *j = prn_json_dated_document(PRN_STUDIES_SCHEMA, write, user, error);
@@ -127,6 +129,8 @@ static void csv_pair(prn_out *out, const double pair[2])
     csv_number(out, pair[1]);
 }
 
+/* A line per study and configuration. Unknown numbers are empty fields: csv_number and csv_pair write NAN so. The
+ * columns of the format string follow the heading. */
 static prony_status study_join_csv(const prn_study_join *join, prony_write_fn write, void *user, prony_error *error)
 {
     static const double unknown[2] = {NAN, NAN};

@@ -86,6 +86,8 @@ static void study_join_cell(const void *user, size_t row, int column, prn_cell *
 
 /* ---- text ---- */
 
+/* Differences of the machines stand above the table, because ratios between unlike machines need them. The first study
+ * is the base of all ratios and has no differences. */
 prony_status prn_study_join_text(const prn_study_join *join, const prony_write_options *options, prony_write_fn write,
                                  void *user, prony_error *error)
 {

@@ -81,6 +81,8 @@ static char *tick_threads(prn_number_text text, double value)
     return prn_number_fixed(text, value, fabs(value - round(value)) < 1e-9 ? 0 : 1);
 }
 
+/* Both axes cover all drawn points of all studies, so the curves are comparable. The dashed diagonal of a speed-up is
+ * one thread's rate times the threads. The legend names MOST_KEYS studies at most, the curves are all drawn. */
 static void draw_curves(prn_out *out, const prn_study_join *join, bool speedup)
 {
     double most = 1, highest = speedup ? 1 : 0;

@@ -231,6 +231,8 @@ static void compare_environments(prony_study *s, const prony_study *earlier, con
     differ_number(s, out, "NUMA nodes", (double)a->numa_count, (double)b->numa_count);
 }
 
+/* Lists the settings that differ and might explain other times. A text that no memory was left for is missing from the
+ * list. `out` has room for 32 lines; there are 25 comparisons, those of compare_environments included. */
 static prony_status compare_manifests(prony_study *s, const prony_study *earlier, prony_error *error)
 {
     const prn_report_system *a = &s->manifest->system, *b = &earlier->manifest->system;

@@ -56,8 +56,8 @@ static size_t single_of(const prony_study *s, size_t configuration)
     return PRONY_NO_INDEX;
 }
 
-/* Rounds of all nodes together: those of one number, of which every node has a whole one. One replica on each node is the
- * sum of the nodes' medians, `singles`. */
+/* Rounds of all nodes together: those of one number, of which every node has a whole one. One replica on each node is
+ * the sum of the nodes' medians, `singles`. */
 static prony_status sum_over_nodes(prony_study *s, prn_study_replication *p, double singles, prony_error *error)
 {
     prony_study_replica_result *r = &p->result;

@@ -178,8 +178,8 @@ static void draw_over_threads(prn_out *out, const prony_study *s, bool efficienc
 
 /* ---- operators ---- */
 
-/* The losses of a configuration, the largest first: the first MOST_ROWS in `rows`, the others summed in *rest_ns. Returns
- * how many there are in all. */
+/* The losses of a configuration, the largest first: the first MOST_ROWS in `rows`, the others summed in *rest_ns.
+ * Returns how many there are in all. */
 static size_t losses_of(const prony_study *s, size_t configuration, const prn_study_loss *rows[MOST_ROWS],
                         double *rest_ns)
 {
@@ -207,8 +207,8 @@ static void draw_loss(prn_out *out, const prn_study_loss *l, const char *name, d
     prn_svg_text(out, 264 + 250 * l->lost_ns / most, top + 13, PRN_ANCHOR_START, 11, PRN_SVG_GREY, text);
 }
 
-/* Draws the operators with the largest losses, for the configuration with the most threads within the quota. The picture
- * grows with them; those beyond MOST_ROWS are one line. */
+/* Draws the operators with the largest losses, for the configuration with the most threads within the quota. The
+ * picture grows with them; those beyond MOST_ROWS are one line. */
 static void draw_operators(prn_out *out, const prony_study *s)
 {
     size_t shown = PRONY_NO_INDEX;

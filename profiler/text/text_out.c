@@ -50,8 +50,8 @@ typedef struct glyph {
     int size, columns;
 } glyph;
 
-/* Columns of letters that every terminal shows alike: Latin, Greek and Cyrillic, bars, and the wide ones of China, Japan and
- * Korea. 0: combining, written from right to left, or unknown. */
+/* Columns of letters that every terminal shows alike: Latin, Greek and Cyrillic, bars, and the wide ones of China,
+ * Japan and Korea. 0: combining, written from right to left, or unknown. */
 static int letter_columns(uint32_t c)
 {
     static const struct {

@@ -46,10 +46,8 @@ void prn_text_wrap(prn_text *text, prn_style style, int indent, const char *stri
 /* Columns that `string` takes. */
 int prn_text_width(const char *string);
 /* Moves on by one character and returns its columns. `*string` is not at its end. */
-int prn_text_next(
-    const char *
-        *string); /* Copies `string` as it will be shown; if it is wider than `columns`, ".." replaces the middle.
- */
+int prn_text_next(const char **string);
+/* Copies `string` as it will be shown; if it is wider than `columns`, ".." replaces the middle. */
 void prn_text_shorten(char *out, size_t size, const char *string, int columns);
 
 /* ---- tables ---- */
@@ -82,8 +80,8 @@ typedef struct prn_table {
     const void *user;
 } prn_table;
 
-/* Columns without a title whose cells are all empty are left out. Names that lost a common beginning or end are followed
- * by a line that says so. */
+/* Columns without a title whose cells are all empty are left out. Names that lost a common beginning or end are
+ * followed by a line that says so. */
 void prn_text_table(prn_text *text, const prn_table *table);
 
 /* Label and value pairs, top to bottom in as many columns as fit. */

@@ -144,6 +144,9 @@ static void put_rows(prn_text *text, const prn_table *table, const layout *l)
     }
 }
 
+/* With whole names the table may exceed the terminal: text->width is widened while it is written, and restored. Names
+ * of a narrowed column are shortened together, so they stay distinct; put_left_out says below the table what they have
+ * in common. */
 void prn_text_table(prn_text *text, const prn_table *table)
 {
     layout l = {.whole = text->whole_names ? table->names : 0};

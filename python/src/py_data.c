@@ -140,6 +140,8 @@ static PyObject *py_data_run(pyp_session *session, const prony_dataset *data, co
     return NULL;
 }
 
+/* Texts in `open` and `options` are borrowed from `dict`, which the caller's arguments keep alive. The session's lock
+ * is held for the whole evaluation, the opening of the data included. */
 static PyObject *py_data_evaluate(PyObject *module, PyObject *args)
 {
     PyObject *object, *data, *labels, *dict, *made = NULL;

@@ -1,5 +1,5 @@
-/* prony._prony.Generator: text generation over a session. The session knows its generators, since closing it releases them
- * first; a generator holds a reference to its session. Every call takes the session's lock. */
+/* prony._prony.Generator: text generation over a session. The session knows its generators, since closing it releases
+ * them first; a generator holds a reference to its session. Every call takes the session's lock. */
 #include "py_prony.h"
 
 #include "prony_generate.h"
@@ -109,6 +109,8 @@ static int generate_names(prony_generator_options *out, PyObject *dict, generate
     return 0;
 }
 
+/* Reads the dict into *out. Texts are borrowed from it; arrays belong to *own, which generate_given_release frees,
+ * after a failure too. -1: a Python exception is set. The library checks the numbers' ranges. */
 static int generate_options(prony_generator_options *out, PyObject *dict, generate_given *own)
 {
     prony_sampling *s = &out->sampling;
@@ -146,6 +148,9 @@ static void generate_took_inputs(pyp_session *session)
     session->planned = false;
 }
 
+/* The generator holds a reference to its session and joins its list under the session's lock, so closing the session
+ * finds it. Until it joins, self->generator is NULL or released here, and Py_CLEAR frees a generator that the list does
+ * not know. */
 static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *session, *dict;

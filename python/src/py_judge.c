@@ -49,6 +49,8 @@ static PyObject *py_judge_compare(PyObject *module, PyObject *args)
     return both(&json, &text, status, &error);
 }
 
+/* (json, text) of the thresholds' verdicts. A Python exception from an argument goes before the status of the library.
+ * Arrays have one element more than asked for, since calloc(0) may be NULL. */
 static PyObject *py_judge_check(PyObject *module, PyObject *args)
 {
     PyObject *report, *list;
@@ -80,6 +82,8 @@ static PyObject *py_judge_check(PyObject *module, PyObject *args)
     return both(&json, &text, status, &error);
 }
 
+/* (json, text) of the advice on a report, from reports of variants. The text is 110 columns wide; chosen without
+ * measurement. The reports are borrowed from the list, which the caller holds. */
 static PyObject *recommend(PyObject *module, PyObject *args)
 {
     PyObject *report, *list;

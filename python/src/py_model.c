@@ -5,6 +5,9 @@
 
 PyTypeObject *pyp_model_type;
 
+/* From memory, the library borrows the bytes unless `copy` is set: self->bytes keeps them alive. The registry is kept
+ * alive too, since the model calls its functions. Loading releases the GIL; `text` and `data` point into objects that
+ * this call holds. */
 static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     static char *names[] = {"source", "name", "operators", "copy", "memory_limit", "data_folder", NULL};
@@ -188,6 +191,8 @@ static PyObject *io_row(const void *rows, size_t i)
                          (unsigned long long)r->elements, "bits", (unsigned long long)r->bits);
 }
 
+/* Rows of parameters ('p'), operations ('o') or input/output sizes ('i'), as a list of dicts. The counting runs without
+ * the GIL. `params`, `ops` and `io` are typed pointers to the one array `rows`, which is freed here. */
 static PyObject *model_rows(pyp_model *self, PyObject *args)
 {
     const char *what, *preset = NULL;
@@ -221,6 +226,7 @@ static PyObject *model_rows(pyp_model *self, PyObject *args)
 
 /* ---- parts ---- */
 
+/* Names at one end of a part; their pointers lie on the stack. */
 enum { PART_MOST = 64 };
 
 static int names_of(const char **to, size_t *count, PyObject *list)

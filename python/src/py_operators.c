@@ -1,9 +1,9 @@
 /* Operators written in Python: prony._prony.Registry, and what of a node their functions see. The adapters in
  * prony/operators.py give every function one form:
  *
- *   infer(node, inputs, outputs) -> [(type, shape or None)]      inputs: (type, shape, array or None), None where omitted
- *   cost(node, inputs, outputs) -> {count: number}               outputs: (type, shape)
- *   run(node, inputs, outputs) -> [array]                        inputs as for infer, with every array
+ *   infer(node, inputs, outputs) -> [(type, shape or None)]   inputs: (type, shape, array or None), None where omitted
+ *   cost(node, inputs, outputs) -> {count: number}            outputs: (type, shape)
+ *   run(node, inputs, outputs) -> [array]                     inputs as for infer, with every array
  *
  * Every array is a copy of the engine's bytes. A traceback, a closure or another session may keep one, while the engine
  * writes other values over its own bytes with the next step and unmaps them with the plan. */
@@ -41,6 +41,8 @@ static const prony_node *py_operators_node_of(node_view *self)
     return NULL;
 }
 
+/* The attribute of this name in the Python type of its kind, or `otherwise`. Every result is a copy: the node is valid
+ * during its call only. Bytes of a string that are not UTF-8 survive as surrogates. */
 static PyObject *node_get(node_view *self, PyObject *args)
 {
     const char *name;

@@ -278,6 +278,8 @@ static PyObject *wrap_all(prony_report **reports, size_t count)
     return list;
 }
 
+/* The sessions' locks are held by the caller. Order of failures: an exception of the progress function, Ctrl-C, the
+ * library's status. Reports go to Python objects on success and are released otherwise; a NULL one may be released. */
 static PyObject *profile_entered(entered *e, const prony_profile_options *options, progress *p)
 {
     prony_error error = PYP_ERROR_INIT;

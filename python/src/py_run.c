@@ -144,6 +144,9 @@ static int known_outputs(const pyp_session *self, PyObject *into)
     return 0;
 }
 
+/* {name: array} of the wanted outputs. An array that the run wrote into is passed on; another output is copied, because
+ * the session's bytes change in its next run. An array whose output's shape was not planned may fit by size alone, so
+ * the size is checked. `address` is noted for unwanted outputs too. */
 static PyObject *py_run_collect(pyp_session *self, result *results)
 {
     prony_error error = PYP_ERROR_INIT;

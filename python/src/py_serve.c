@@ -68,6 +68,8 @@ static void on_alert(void *user, const prony_alert *alert)
     PyGILState_Release(gil);
 }
 
+/* The functions change after the library took the new options. The former ones are released last, because destructors
+ * may run any Python code. on_sample takes a reference under the GIL, so a call in progress keeps its function. */
 PyObject *pyp_session_monitor(pyp_session *self, PyObject *args)
 {
     unsigned long long every, memory;
@@ -233,6 +235,8 @@ static int batcher_closed(const pyp_batcher *self)
     return -1;
 }
 
+/* The batcher holds a reference to its model. Creation plans and may take long, so it releases the GIL; the new object
+ * is not visible to other threads yet. The mark lets a forked child leave the batcher's threads alone. */
 static PyObject *batcher_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
     PyObject *model, *session;
@@ -293,8 +297,8 @@ static void *release_batcher(void *batcher)
     return NULL;
 }
 
-/* Waits for every request, the calls of other threads included. An answer that drops the last reference leaves waiting to
- * a thread of its own. */
+/* Waits for every request, the calls of other threads included. An answer that drops the last reference leaves waiting
+ * to a thread of its own. */
 static void batcher_end(pyp_batcher *self, bool drop)
 {
     prony_batcher *batcher = self->batcher;

@@ -300,6 +300,8 @@ int pyp_session_bind_some(pyp_session *self, PyObject *inputs)
 
 /* ---- methods ---- */
 
+/* Positional and named arguments come in one array, the positional ones first, and are read here: a call builds no
+ * tuple and no dict. */
 static PyObject *session_run(pyp_session *self, PyObject *const *args, Py_ssize_t count, PyObject *keywords)
 {
     static const char *const names[] = {"inputs", "outputs", "into"};

@@ -69,6 +69,8 @@ static int py_study_numbers_of(PyObject *dict, const char *key, int64_t **out, s
     return 0;
 }
 
+/* The arrays of `options` are freed here: prony_study_create copies them. A Python exception goes before the library's
+ * status. processes beyond an int become 0, the library's default. */
 static PyObject *study_plan(PyObject *module, PyObject *args)
 {
     PyObject *object, *session, *dict;

@@ -170,6 +170,9 @@ static bool contiguous(const Py_buffer *view)
     return true;
 }
 
+/* 0: *view is acquired and *value points into it, until the caller releases it. 1: nothing is held. Elements without a
+ * numpy type (bfloat16, float8) are taken as integers of their width. Types narrower than a byte are not: numpy has a
+ * byte for each, and the library packs them. */
 int pyp_tensor_view(PyObject *object, Py_buffer *view, prony_value *value, const prony_value_info *port)
 {
     bool swapped;
@@ -274,6 +277,9 @@ static int fill_packed(pyp_value *out, prony_value *value, PyObject *array, pron
     return packed ? 0 : -1;
 }
 
+/* Fills *value, whose memory *out owns: buffers in `views`, Python objects in `objects`, the rest in `blocks`. -1: an
+ * exception is set, and pyp_value_release frees what there is. Arrays are taken without a call of Python; other objects
+ * go to prony._arrays.prepare, which answers (form, ...). */
 static int py_values_fill(pyp_value *out, prony_value *value, PyObject *object, const prony_value_info *port)
 {
     Py_buffer *grown = realloc(out->views, (out->view_count + 1) * sizeof *grown);
@@ -362,6 +368,8 @@ static void py_values_unpack(unsigned char *to, const unsigned char *from, int64
     }
 }
 
+/* A new array, list or None with a copy of the value; NULL: an exception is set. Elements narrower than a byte are
+ * unpacked to a byte each. An optional without a value is None. */
 PyObject *pyp_value_to(const prony_value *value)
 {
     if (value->kind != PRONY_TENSOR) {

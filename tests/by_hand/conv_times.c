@@ -8,9 +8,9 @@
  * weights have not been read for a while. With -w they stay as a run leaves them, as in a network that fits into
  * them.
  *
- * Each line ends with the kernel that the plan chooses for a blocked input and its time beside the fastest kernel's; the
- * last line counts the choices within 5 %. -g COUNT: so many generated shapes, the same in each call, in 8 rounds. -l: lists
- * the choices alone, for plain and blocked input, each without and with Silu, and for fp32-strict. */
+ * Each line ends with the kernel that the plan chooses for a blocked input and its time beside the fastest kernel's;
+ * the last line counts the choices within 5 %. -g COUNT: so many generated shapes, the same in each call, in 8 rounds.
+ * -l: lists the choices alone, for plain and blocked input, each without and with Silu, and for fp32-strict. */
 #include "base/cpu/isa.h"
 #include "base/os/clock.h"
 #include "base/threads/parallel.h"

@@ -1,5 +1,5 @@
-/* The rates of docs/internals/history.md: level_rates [HISTORIES]. False alarms in quiet histories of 50 runs; a step of
- * 5 % found any number of runs after it, and within 3 runs of its place; shapes of a week told apart. */
+/* The rates of docs/internals/history.md: level_rates [HISTORIES]. False alarms in quiet histories of 50 runs; a step
+ * of 5 % found any number of runs after it, and within 3 runs of its place; shapes of a week told apart. */
 #include "profiler/statistics/statistics.h"
 
 #include <math.h>

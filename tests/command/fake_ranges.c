@@ -1,6 +1,6 @@
-/* In place of the libraries of two profilers (PRONY_RANGES): NVTX's by its name and by injection, and ITT's collector, with
- * FAKE_ITT_TABLE one of version 2. Each
- * call is a line of the file that FAKE_RANGES_LOG names: thread, "push" or "pop", tool and text. */
+/* In place of the libraries of two profilers (PRONY_RANGES): NVTX's by its name and by injection, and ITT's collector,
+ * with FAKE_ITT_TABLE one of version 2. Each call is a line of the file that FAKE_RANGES_LOG names: thread, "push" or
+ * "pop", tool and text. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Conv's cost model: the kernels that the plan takes for layers of known networks, each by a recorded measurement or by the
- * products that the others would waste. */
+/* Conv's cost model: the kernels that the plan takes for layers of known networks, each by a recorded measurement or by
+ * the products that the others would waste. */
 #include "base/cpu/isa.h"
 #include "failure_trace.h"
 #include "ops/conv/conv_cost_model.h"

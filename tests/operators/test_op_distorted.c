@@ -4,7 +4,8 @@
  *
  *     test_op_distorted WORD                  all ways on the operators whose name contains WORD
  *     test_op_distorted WORD -v               the same, and tells each refusal
- *     test_op_distorted WORD FIRST COUNT      COUNT random mixtures of ways, from seed FIRST, on those operators (hours by hand) */
+ *     test_op_distorted WORD FIRST COUNT      COUNT random mixtures of ways, from seed FIRST, on those operators
+ *                                             (hours by hand) */
 #include "tests/support/op_case_model.h"
 #include "tests/support/op_distort.h"
 

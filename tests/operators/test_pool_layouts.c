@@ -1,5 +1,5 @@
-/* The maxima of random windows at every instruction set: the same bits with and without channel lanes, and as a plain loop
- * gives that goes along the columns of a window. Zeros of both signs, NaNs that differ, infinities. */
+/* The maxima of random windows at every instruction set: the same bits with and without channel lanes, and as a plain
+ * loop gives that goes along the columns of a window. Zeros of both signs, NaNs that differ, infinities. */
 #include "failure_trace.h"
 #include "base/cpu/simd.h"
 #include "ops/pool/pool_simd.h"

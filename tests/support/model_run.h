@@ -2,7 +2,7 @@
  *
  *     model_run r = {0};
  *     mr_open(&r, m);                        // takes the builder
- *     mr_set(&r, "x", PRONY_FLOAT32, "2,3", data);   // data stays the caller's, and is used again by mr_survives_faults
+ *     mr_set(&r, "x", PRONY_FLOAT32, "2,3", data);   // data stays the caller's; mr_survives_faults uses it again
  *     mr_expect(mr_run(&r, 0), PRONY_FLOAT32, "2,3", wanted);
  *     mr_close(&r); */
 #ifndef PRN_TESTS_SUPPORT_MODEL_RUN_H

@@ -1,6 +1,7 @@
 /* Runs one row: infer, cost, then every usable kernel, in every layout it accepts, against the last (reference) kernel.
  * Each tensor is a block of its own, outputs and scratch are filled with a pattern before each run, and a run at one to
- * four threads must give the same bytes, as must a kernel that is layout_invariant in every layout. Invariant: a case passes only if every kernel ran. */
+ * four threads must give the same bytes, as must a kernel that is layout_invariant in every layout. Invariant: a case
+ * passes only if every kernel ran. */
 #include "tests/support/op_cases.h"
 
 #include "engine/run/services.h"

@@ -1,7 +1,10 @@
-"""Refuses a function name that two production files define: check_statics.py ROOT
+"""Refuses a function name that two production files define, and a long function without a comment: check_statics.py ROOT
 
 A backtrace and `perf report` show a static function by its name alone, so the name has to say whose it is: lrn_infer, not infer. A file
-that is compiled once per instruction set counts once."""
+that is compiled once per instruction set counts once.
+
+A function whose body has LONG lines or more has a comment that ends on the line above it: its purpose and its invariant. The sources are
+formatted, so that a body is the lines between a brace and the next one at a line's start."""
 import collections
 import pathlib
 import re
@@ -15,6 +18,12 @@ ALLOWED = {
     **{f"bf16x3_split_{name}": "a compilation has one of three: tiles, vectors, or plain C"
        for name in ("begin", "end", "multiply", "panel", "rows", "rows_around", "store")},
 }
+LONG = 25
+# Older functions that still lack their comment; a name is taken out with its function's comment.
+UNCOMMENTED = {"describe_device", "opencl_int8_codes_of", "prn_opencl_code", "prn_opencl_kv_cache_read", "prn_opencl_nbit_prepare",
+               "prn_opencl_pool_prepare", "prn_opencl_rotate_prepare"}
+BANNER = re.compile(r"/\* -{2,} .* \*/|// clang-format (on|off)")
+SIGNATURE = re.compile(r"([a-z]\w*)\((?!\()")
 COMMENTS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 MACROS = re.compile(r"^[ \t]*#(?:.*\\\n)*.*$", re.MULTILINE)
 # A definition begins at a line's start, and its body's brace stands alone on a line. An attribute's double parentheses are not parameters.
@@ -28,15 +37,34 @@ def functions(text):
     return set(DEFINITION.findall(text)) | set(PICKED.findall(text))
 
 
+def uncommented(text):
+    """The first line and the name of each function of LONG lines without a comment above it."""
+    lines = text.split("\n")
+    for brace in (number for number, line in enumerate(lines) if line == "{"):
+        first = brace
+        while first and lines[first - 1] and not lines[first - 1].endswith(("*/", ";")) and lines[first - 1][0] not in "}#/":
+            first -= 1
+        above = lines[first - 1] if first else ""
+        end = next((number for number in range(brace + 1, len(lines)) if lines[number].startswith("}")), brace)
+        name = SIGNATURE.search(" ".join(lines[first:brace]))
+        commented = above.startswith(("/*", " *", "//")) and not BANNER.fullmatch(above)
+        if name and lines[end] == "}" and end - brace - 1 >= LONG and not commented:
+            yield first + 1, name[1]
+
+
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
     files = collections.defaultdict(list)
-    count = 0
+    count = problems = 0
     for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*") if path.suffix in (".c", ".h")):
         count += 1
-        for name in functions(path.read_text(encoding="utf-8")):
+        text = path.read_text(encoding="utf-8")
+        for name in functions(text):
             files[name].append(str(path.relative_to(root)))
-    problems = 0
+        for line, name in uncommented(text):
+            if name not in UNCOMMENTED:
+                print(f"{path.relative_to(root)}:{line}: '{name}' has {LONG} lines or more: wanted its purpose and invariant above it")
+                problems += 1
     for name, where in sorted(files.items()):
         if len(where) > 1 and name not in ALLOWED:
             print(f"'{name}' is defined in {', '.join(where)}: each needs its file's or operator's prefix")

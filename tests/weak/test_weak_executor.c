@@ -1,5 +1,5 @@
-/* The executor under C11's memory model (weak_memory.h), by base/threads/executor.c and thread_pool.c themselves: its caller
- * waits for steps that a worker has begun, wakes, and sees what they wrote. */
+/* The executor under C11's memory model (weak_memory.h), by base/threads/executor.c and thread_pool.c themselves: its
+ * caller waits for steps that a worker has begun, wakes, and sees what they wrote. */
 #include "weak_source.h"
 
 #include "base/threads/thread_pool.c"

@@ -1,5 +1,5 @@
-/* The model checker itself (weak_memory.h) on programs whose outcomes under C11 are known: it finds all outcomes that the
- * standard allows, but for cycles of happens-before and reads-from, and none that the standard forbids. */
+/* The model checker itself (weak_memory.h) on programs whose outcomes under C11 are known: it finds all outcomes that
+ * the standard allows, but for cycles of happens-before and reads-from, and none that the standard forbids. */
 #include "weak_memory.h"
 
 #include <setjmp.h>

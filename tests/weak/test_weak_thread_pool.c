@@ -1,6 +1,6 @@
 /* The thread pool's protocols under C11's memory model (weak_memory.h), by base/threads/thread_pool.c itself: tasks see
- * what their caller wrote, the caller sees what tasks wrote, no wake-up is lost, and the last user frees the memory. Then
- * the same with one operation's order weakened, which must show. */
+ * what their caller wrote, the caller sees what tasks wrote, no wake-up is lost, and the last user frees the memory.
+ * Then the same with one operation's order weakened, which must show. */
 #include "weak_source.h"
 
 #include "base/threads/thread_pool.c"

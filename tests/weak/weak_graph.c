@@ -107,7 +107,8 @@ static bool releases(int order)
     return order == __ATOMIC_RELEASE || order == __ATOMIC_ACQ_REL || order == __ATOMIC_SEQ_CST;
 }
 
-/* A release sequence goes through updates alone, as in C++20: an update passes on what the write that it read released. */
+/* A release sequence goes through updates alone, as in C++20: an update passes on what the write that it read
+ * released. */
 weak_event *weak_graph_add(weak_graph *g, int thread, int object, bool reads, bool writes, int position, uint64_t value,
                            int order)
 {
@@ -150,7 +151,8 @@ static bool ordered_around(const weak_graph *g, const weak_event *a, const weak_
     return c && d && c != d && is_before(c, &d->clock);
 }
 
-/* RC11's psc without fences: [SC]; (sb | sb of other objects; hb; sb of other objects | hb of one object | mo | rb); [SC] */
+/* RC11's psc without fences: [SC]; (sb | sb of other objects; hb; sb of other objects | hb of one object | mo | rb);
+ * [SC] */
 static bool psc_orders(const weak_graph *g, const weak_event *a, const weak_event *b)
 {
     if (a->thread == b->thread) return a->index < b->index;

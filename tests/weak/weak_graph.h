@@ -1,5 +1,5 @@
-/* The execution graph of weak_memory.h: events, where each reads from, each object's modification order, and happens-before
- * as vector clocks. Knows no threads of execution. */
+/* The execution graph of weak_memory.h: events, where each reads from, each object's modification order, and
+ * happens-before as vector clocks. Knows no threads of execution. */
 #ifndef PRN_TESTS_WEAK_WEAK_GRAPH_H
 #define PRN_TESTS_WEAK_WEAK_GRAPH_H
 
@@ -41,8 +41,8 @@ typedef struct weak_graph {
 void weak_graph_clear(weak_graph *g);
 /* The object at the address, made where it is missing. */
 int weak_graph_object(weak_graph *g, const volatile void *address, int bytes);
-/* The thread's plain store of [address, address + bytes) ends the objects there: later operations see a new object. Returns
- * a thread whose operation on such an object did not happen before; -1: none. */
+/* The thread's plain store of [address, address + bytes) ends the objects there: later operations see a new object.
+ * Returns a thread whose operation on such an object did not happen before; -1: none. */
 int weak_graph_forget(weak_graph *g, int thread, const volatile void *address, size_t bytes);
 
 /* The least position that the thread's next access of the object may read from or write behind. */
@@ -51,7 +51,8 @@ uint64_t weak_graph_value(const weak_graph *g, int object, int position);
 /* true: the write behind this position is an update that read it, so that nothing may come between. */
 bool weak_graph_is_updated(const weak_graph *g, int object, int position);
 
-/* Appends an event of the thread, with its clock; orders are __ATOMIC_ values. `position`: read from, and written behind. */
+/* Appends an event of the thread, with its clock; orders are __ATOMIC_ values. `position`: read from, and written
+ * behind. */
 weak_event *weak_graph_add(weak_graph *g, int thread, int object, bool reads, bool writes, int position, uint64_t value,
                            int order);
 void weak_clock_join(weak_clock *to, const weak_clock *from);

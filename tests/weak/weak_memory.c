@@ -1,6 +1,6 @@
-/* The search (weak_memory.h). Each execution begins anew and repeats the choices of the one before it up to the last that
- * has another alternative. An execution whose graph was visited before ends there: what a thread does next depends on
- * the values that it has read alone.
+/* The search (weak_memory.h). Each execution begins anew and repeats the choices of the one before it up to the last
+ * that has another alternative. An execution whose graph was visited before ends there: what a thread does next depends
+ * on the values that it has read alone.
  *
  * Invariant: between two steps of the search every thread has stopped in front of its next event. Plain accesses and
  * unlocking are done at once, as no other thread's choices depend on when. */

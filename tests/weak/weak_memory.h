@@ -1,7 +1,7 @@
 /* A model checker for small concurrent programs under C11's memory model: it runs compiled code, not a copy of it.
  *
- * A source is compiled with -fsanitize=thread, which turns every atomic operation into a call with its memory order, and
- * every plain access of memory into a call. weak_tsan.c answers these calls instead of ThreadSanitizer's library.
+ * A source is compiled with -fsanitize=thread, which turns every atomic operation into a call with its memory order,
+ * and every plain access of memory into a call. weak_tsan.c answers these calls instead of ThreadSanitizer's library.
  * Threads are coroutines. The checker visits every execution of the program that RC11 allows (Lahav et al., "Repairing
  * Sequential Consistency in C/C++11", PLDI 2017):
  *

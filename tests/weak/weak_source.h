@@ -1,5 +1,5 @@
-/* Included before a source of the library that the model checker (weak_memory.h) runs: the source's threads, locks and memory
- * become the checker's. Atomic operations and plain accesses do by the compiler's option -fsanitize=thread. */
+/* Included before a source of the library that the model checker (weak_memory.h) runs: the source's threads, locks and
+ * memory become the checker's. Atomic operations and plain accesses do by the compiler's option -fsanitize=thread. */
 #ifndef PRN_TESTS_WEAK_WEAK_SOURCE_H
 #define PRN_TESTS_WEAK_WEAK_SOURCE_H
 

@@ -1,8 +1,8 @@
 /* Blocks of a cache of keys or values that is kept in fewer bits: [rows][size] of one head.
  *
  *   float16: rows of halves, overflow at the largest one
- *   int8:    rows of codes of -127 to 127, then (at a multiple of 4 bytes) one float32 scale a row; an element is code times
- *            scale, and a row's scale is its largest magnitude over 127 */
+ *   int8:    rows of codes of -127 to 127, then (at a multiple of 4 bytes) one float32 scale a row; an element is code
+ *            times scale, and a row's scale is its largest magnitude over 127 */
 #ifndef PRN_OPS_KERNELS_ATTENTION_ATTEND_CACHE_H
 #define PRN_OPS_KERNELS_ATTENTION_ATTEND_CACHE_H
 

@@ -1,4 +1,5 @@
-/* The rows of A that a product makes on the way, all at once, by the bf16x3_split_rows of the file that includes this. */
+/* The rows of A that a product makes on the way, all at once, by the bf16x3_split_rows of the file that includes
+ * this. */
 #ifndef PRN_OPS_KERNELS_GEMM_BF16X3_LEFT_H
 #define PRN_OPS_KERNELS_GEMM_BF16X3_LEFT_H
 

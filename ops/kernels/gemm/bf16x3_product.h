@@ -3,8 +3,9 @@
  * A float32 is the sum of three bfloat16 of eight bits each, exactly:
  *
  *     x = x1 + x2 + x3     each the rest, rounded to nearest: |x2| <= 2^-8 |x|, |x3| <= 2^-16 |x|
- *     x y ~ x1 y1 + (x1 y2 + x2 y1) + (x1 y3 + x2 y2 + x3 y1)     what is left out is below 2^-23 |x y|, of either sign, and
- *                                                                 below 2^-26 in the mean
+ *     x y ~ x1 y1 + (x1 y2 + x2 y1) + (x1 y3 + x2 y2 + x3 y1)
+ *
+ * The terms left out are below 2^-23 |x y|, of either sign, and below 2^-26 in the mean.
  *
  * Tiles add the products of 32 depths up before they add them to a float32 sum, so that a sum rounds 6 times in 32
  * depths where a plain one rounds 32 times: the result is nearer to the exact one than the plain sum's

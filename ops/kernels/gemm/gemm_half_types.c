@@ -2,9 +2,11 @@
  *
  *      a run of depths: chunks         panels of 32 columns
  *     +------+------+     +------+------+
- *     | A's parts   |  x  | now  | next |   ->  sums of 32 columns, C's with the last chunk of a run. A chunk of a panel stays in
- *     +------+------+     | then |      |       the first-level cache; what comes after the next one is fetched meanwhile
- *                         +------+------+ */
+ *     | A's parts   |  x  | now  | next |   ->  sums of 32 columns, C's with the last chunk of a run
+ *     +------+------+     | then |      |
+ *                         +------+------+
+ *
+ * A chunk of a panel stays in the first-level cache; the chunk after the next one is fetched meanwhile. */
 #include "base/integers.h"
 #include "ops/kernels/gemm/gemm_bf16x3.h"
 

@@ -23,8 +23,8 @@ typedef struct prn_matmul_desc {
     float alpha, beta;
     const void *bias; /* beta bias[i bias_row + j bias_col] is added to every item; NULL: none */
     int64_t bias_row, bias_col;
-    int a_input, b_input,
-        bias_input; /* which of the node's inputs they are, of a node that is this product; -1: no bias */
+    /* Indices of the inputs of a node that is this product; -1: no bias. */
+    int a_input, b_input, bias_input;
 } prn_matmul_desc;
 
 /* alpha 1, no bias, one item, C's rows n apart, A and B inputs 0 and 1. */

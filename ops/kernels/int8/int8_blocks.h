@@ -2,7 +2,8 @@
  *
  *   AMX        two tiles of 16 rows by two of 16 columns, 64 depths a step
  *   VNNI       up to 12 rows by two vectors of 16 columns, 4 depths a step
- *   AVX2       up to 3 rows by four vectors of 8 columns, products added in 16 bits first (ops/kernels/int8/int16_dot.h)
+ *   AVX2       up to 3 rows by four vectors of 8 columns, products added in 16 bits first
+ *              (ops/kernels/int8/int16_dot.h)
  *   DOTPROD    up to 8 rows by two vectors of 4 columns, 16 depths a step
  *   I8MM       up to 4 pairs of rows by pairs of columns, 16 sums in all, 8 depths a step
  *   otherwise  both operands are widened to 16 bits, pairs of products summed in 32 */
@@ -199,9 +200,9 @@ static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, cons
 
 enum { STEP_DEPTHS = PANEL_DEPTHS, PAIRED_DEPTHS = 512, MOST_PAIRS = 4, PAIR_SUMS = 16 };
 
-/* USMMLA multiplies 2 rows of 8 unsigned codes by 8 signed weights of 2 columns. A panel has these columns side by side; rows
- * are paired here, a piece of the depth at a time: to[depth / 8][pair][row of the pair][depth % 8]. It costs two
- * instructions for each 16 of the product, once for all columns of the panel. */
+/* USMMLA multiplies 2 rows of 8 unsigned codes by 8 signed weights of 2 columns. A panel has these columns side by
+ * side; rows are paired here, a piece of the depth at a time: to[depth / 8][pair][row of the pair][depth % 8]. It costs
+ * two instructions for each 16 of the product, once for all columns of the panel. */
 static inline __attribute__((always_inline)) void int8_blocks_pair_rows(const uint8_t *a, int64_t rs_a, const int pairs,
                                                                         int64_t depth, uint8_t *to)
 {
@@ -301,8 +302,8 @@ static void int8_blocks_block(const uint8_t *a, int64_t rs_a, int64_t rows, cons
 
 #include <arm_neon.h>
 
-/* sum + the four products of bytes of each lane: b by four bytes of x, those of `lane`, which is a constant after inlining.
- * The reason for the instruction is that of base/cpu/fma_lane.h. */
+/* sum + the four products of bytes of each lane: b by four bytes of x, those of `lane`, which is a constant after
+ * inlining. The reason for the instruction is that of base/cpu/fma_lane.h. */
 static inline __attribute__((always_inline)) int32x4_t int8_blocks_dot(int32x4_t sum, int8x16_t b, uint8x16_t x,
                                                                        const int lane)
 {

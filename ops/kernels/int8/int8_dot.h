@@ -3,8 +3,8 @@
  * level.
  *
  *   A    rows of unsigned bytes, depths side by side
- *   B    panels of 32 columns: panel[depth / d][column][depth % d], depths padded with zeros to a multiple of 64; d is 4,
- *        or 8 where matrices of 2 by 8 bytes are multiplied (I8MM of AArch64)
+ *   B    panels of 32 columns: panel[depth / d][column][depth % d], depths padded with zeros to a multiple of 64; d is
+ *        4, or 8 where matrices of 2 by 8 bytes are multiplied (I8MM of AArch64)
  *
  * No state but that of tiles between begin and end; thread-safe.
  */
@@ -68,8 +68,8 @@ typedef struct prn_qint8_dot {
     void (*end)(void);
     /* sums[r][j] (+)= sum over k < depth of a[r][k] b[k][j] for r < rows <= 32 and 32 columns; depth a multiple of 4.
      * Rows of `a` are a_row apart, those of sums 32. As many rows as the next multiple of 16, and of each as many
-     * depths as the next multiple of 64, must be readable; b has 0 there. Sums of unused rows of the 32 may be overwritten.
-     * `steps`: of a split panel; else unused. */
+     * depths as the next multiple of 64, must be readable; b has 0 there. Sums of unused rows of the 32 may be
+     * overwritten. `steps`: of a split panel; else unused. */
     void (*block)(const uint8_t *a, int64_t rs_a, int64_t rows, const int8_t *b, int64_t depth, int32_t *sums, bool add,
                   int steps);
     /* to[k][r] = a[r][k] for rows r < rows <= 16 of 32, depths up to a multiple of 32; rows behind the last are any. */

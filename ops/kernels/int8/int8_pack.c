@@ -23,7 +23,8 @@ static int64_t panel_count(const prn_qint8_weights *w)
     return w->groups * prn_qint8_panels(w->columns);
 }
 
-/* One column of all groups' into its panel, which is clear; the sum of its weights. `depths` side by side: a constant. */
+/* One column of all groups' into its panel, which is clear; the sum of its weights. `depths` side by side: a
+ * constant. */
 static inline __attribute__((always_inline)) int32_t pack_column_by(const prn_qint8_weights *w, int64_t column,
                                                                     const int64_t depths, int8_t *to)
 {

@@ -4,8 +4,8 @@
  *
  *   codes    [n] rows of `row_bytes`, the first depth in the lowest bits
  *   scales   [n][blocks]
- *   zeros    codes [n][blocks], each row in whole bytes of its own, or (where there is one block) [n] one after the other; or numbers
- *            of another type [n][blocks]; 2^(bits - 1) without them */
+ *   zeros    codes [n][blocks], each row in whole bytes of its own, or (where there is one block) [n] one after the
+ *            other; or numbers of another type [n][blocks]; 2^(bits - 1) without them */
 #ifndef PRN_OPS_KERNELS_LOWBIT_NBIT_WEIGHTS_H
 #define PRN_OPS_KERNELS_LOWBIT_NBIT_WEIGHTS_H
 

@@ -1,9 +1,8 @@
 /* Drawing primitives of the standalone SVG charts, in pixels from the upper left corner. Text is escaped here. The
  * charts suit paper and web pages: a white background, one font, colours that colour-blind readers can tell apart.
  *
- * The HTML page contains the same pictures (prn_out.in_page) and adds behaviour: html/pictures.js finds the report's row
- * of an element by its data attribute, and html/page.css replaces the colours below by those of the theme.
- */
+ * The HTML page contains the same pictures (prn_out.in_page) and adds behaviour: html/pictures.js finds the report's
+ * row of an element by its data attribute, and html/page.css replaces the colours below by those of the theme. */
 #ifndef PRN_PROFILER_EXPORTERS_SVG_SVG_H
 #define PRN_PROFILER_EXPORTERS_SVG_SVG_H
 
@@ -33,7 +32,8 @@ typedef struct prn_svg_mark {
 
 enum { PRN_SVG_HEADING = 52 }; /* pixels for title and note; drawings stand below */
 
-/* Opens the picture, with a heading of title and note. NULL title, in the page only: a variant below the same heading. */
+/* Opens the picture, with a heading of title and note. NULL title, in the page only: a variant below the same
+ * heading. */
 void prn_svg_begin(prn_out *out, double width, double height, const char *title, const char *note);
 void prn_svg_end(prn_out *out);
 

@@ -11,9 +11,9 @@
 
 enum { BAR_HEIGHT = 18, BARS_TOP = 76, MOST_BARS = 40, MOST_TYPES = 20, NAME_WIDTH = 300, LATENCY_RIGHT = 690 };
 
-/* Draws one bar per layer with its share and the sum of shares so far. */ static void
-draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, size_t shown,
-                const prn_short_names *names)
+/* Draws one bar per layer with its share and the sum of shares so far. */
+static void draw_layer_bars(prn_out *out, const prony_report *r, const prn_hot_layer *hot, size_t shown,
+                            const prn_short_names *names)
 {
     bool stamped = prn_report_stamped(r);
     double bottom = BARS_TOP + (double)shown * BAR_HEIGHT, sum = 0;

@@ -5,8 +5,8 @@
 
 enum { LEFT = 80, RIGHT = 930, TOP = 80, BOTTOM = 320, MANY_STEPS = 1000 };
 
-/* Twice the 95th percentile of the steps: the few above it are drawn at the upper edge, since they would press all others
- * together. */
+/* Twice the 95th percentile of the steps: the few above it are drawn at the upper edge, since they would press all
+ * others together. */
 static double generation_highest(const prony_generation *g)
 {
     double most = 0;

@@ -1,5 +1,5 @@
-/* The last run of a sharded model: a lane a rank, a bar for each pass of a micro-batch, and a line for each message from
- * its sending to the reader's lane. */
+/* The last run of a sharded model: a lane a rank, a bar for each pass of a micro-batch, and a line for each message
+ * from its sending to the reader's lane. */
 #include "profiler/exporters/svg/report_svg.h"
 
 #include <string.h>
@@ -49,6 +49,8 @@ static void draw_message(prn_out *out, const prn_axis *x, const prony_report *r,
                  prn_axis_at(x, arrival(x, r, e)), lane_top(e->peer) + (down ? 0 : BAR), PRN_SVG_GREY, 1, false);
 }
 
+/* Passes alone set the scale of time: a message ends with its reader's pass. Clocks are moved to rank 0's, so times may
+ * be negative. At most MOST_MESSAGES lines are drawn, so that the bars stay visible; chosen without measurement. */
 prony_status prn_svg_pipeline(prn_out *out, const prony_report *r, prony_error *error)
 {
     (void)error;

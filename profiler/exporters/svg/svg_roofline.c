@@ -187,8 +187,8 @@ static void draw_disc(prn_out *out, const roof_chart *c, size_t i)
                    &(prn_svg_mark){tip, "operator", o->index});
 }
 
-/* Draws the operators of each type as a group, which the page can hide; then the key below the chart. Beyond MOST_DISCS,
- * operators are dots of one path, without a tip. */
+/* Draws the operators of each type as a group, which the page can hide; then the key below the chart. Beyond
+ * MOST_DISCS, operators are dots of one path, without a tip. */
 static void svg_roofline_draw_points(prn_out *out, const roof_chart *c)
 {
     double key = LEFT;

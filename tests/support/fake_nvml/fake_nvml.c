@@ -1,6 +1,6 @@
 /* In place of NVIDIA's libnvidia-ml.so.1. The environment says which devices it has and what they cannot read:
- * FAKE_NVML_BUS: the PCI address that it knows; FAKE_NVML_COUNT: devices (1); FAKE_NVML_LACKS: letters of the sensors that
- * are not supported (p, c, t, m, u); FAKE_NVML_FAILS: nvmlInit fails. */
+ * FAKE_NVML_BUS: the PCI address that it knows; FAKE_NVML_COUNT: devices (1); FAKE_NVML_LACKS: letters of the sensors
+ * that are not supported (p, c, t, m, u); FAKE_NVML_FAILS: nvmlInit fails. */
 #include <stdlib.h>
 #include <string.h>
 

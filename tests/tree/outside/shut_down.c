@@ -1,4 +1,5 @@
-/* Runs a model on three threads; with a second argument it ends its worker threads. check_valgrind.sh looks for leaks. */
+/* Runs a model on three threads; with a second argument it ends its worker threads. check_valgrind.sh looks for
+ * leaks. */
 #include <prony.h>
 
 #include <stdio.h>

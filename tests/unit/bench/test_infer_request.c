@@ -1,4 +1,5 @@
-/* Requests of the Open Inference Protocol: the scanner of JSON, narrow types against their exact values, random bodies. */
+/* Requests of the Open Inference Protocol: the scanner of JSON, narrow types against their exact values, random
+ * bodies. */
 #include "failure_trace.h"
 #include "bench/serve/datatypes.h"
 #include "bench/serve/infer_request.h"

@@ -1,5 +1,5 @@
-/* Documents as tables: hostile names stay text in every format, numbers in CSV are exact, wrong documents and formats are
- * refused by name, and a failed allocation or write is an error. */
+/* Documents as tables: hostile names stay text in every format, numbers in CSV are exact, wrong documents and formats
+ * are refused by name, and a failed allocation or write is an error. */
 #include "failure_trace.h"
 #include "prony_judge.h"
 #include "tests/support/text_sink.h"

@@ -1,5 +1,5 @@
-/* Judgement of histories: groups are not mixed, busy runs do not count, verdicts on the newest run, changes with commits and
- * layers. */
+/* Judgement of histories: groups are not mixed, busy runs do not count, verdicts on the newest run, changes with
+ * commits and layers. */
 #include "failure_trace.h"
 #include "tests/support/history_runs.h"
 #include "tests/support/text_sink.h"

@@ -1,5 +1,5 @@
-/* Histories in and out: documents that are read, the texts within 80 columns, the dashboard with many runs, one and none, one
- * search for each history_series, refused memory. */
+/* Histories in and out: documents that are read, the texts within 80 columns, the dashboard with many runs, one and
+ * none, one search for each history_series, refused memory. */
 #include "failure_trace.h"
 #include "tests/support/history_runs.h"
 #include "tests/support/text_sink.h"

@@ -1,5 +1,6 @@
-/* Changes of level: the rate of false alarms, how soon a step is found, steps and drifts told apart, hidden levels, ties.
- * All seeds are fixed, so the counts are the same in every run. tests/by_hand/level_rates.c has the full simulation. */
+/* Changes of level: the rate of false alarms, how soon a step is found, steps and drifts told apart, hidden levels,
+ * ties. All seeds are fixed, so the counts are the same in every run. tests/by_hand/level_rates.c has the full
+ * simulation. */
 #include "failure_trace.h"
 
 #include "base/memory/alloc.h"

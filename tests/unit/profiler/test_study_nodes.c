@@ -302,7 +302,8 @@ static void test_replicas(void **state)
     }
 }
 
-/* Of two operators one exceeds its processor's caches, so a replica moves its bytes once a run; 8 processors share 64 MB. */
+/* Of two operators one exceeds its processor's caches, so a replica moves its bytes once a run; 8 processors share 64
+ * MB. */
 static void test_bandwidth_of_replicas(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Importance of weights: the mean squares that runs of a model leave, in subgraphs too; scales that follow it; weights too
- * small for their scales; the reasons of layers that stay in float; and refusals. */
+/* Importance of weights: the mean squares that runs of a model leave, in subgraphs too; scales that follow it; weights
+ * too small for their scales; the reasons of layers that stay in float; and refusals. */
 #include "base/memory/alloc.h"
 #include "engine/bind/engine_model.h"
 #include "failure_trace.h"
@@ -247,7 +247,8 @@ static void scales_follow_the_activations(void **unused)
     mb_free(m);
 }
 
-/* A block's error, weighted, is never above that of the plain search. Blocks that count nowhere are searched as before. */
+/* A block's error, weighted, is never above that of the plain search. Blocks that count nowhere are searched as
+ * before. */
 static void blocks_with_importance(void **unused)
 {
     (void)unused;

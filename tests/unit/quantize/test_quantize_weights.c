@@ -1,5 +1,5 @@
-/* Models with weights in blocks: products against those of the dequantized weights, which nodes and weights go, refusals,
- * and every allocation failing. */
+/* Models with weights in blocks: products against those of the dequantized weights, which nodes and weights go,
+ * refusals, and every allocation failing. */
 #include "failure_trace.h"
 #include "base/memory/alloc.h"
 #include "engine/bind/engine_model.h"
@@ -134,7 +134,8 @@ static model_builder *build_product(void)
     return m;
 }
 
-/* Every width, block, kind of zero and way to a scale. K is no multiple of any block, so that the last one is padded. */
+/* Every width, block, kind of zero and way to a scale. K is no multiple of any block, so that the last one is
+ * padded. */
 static void products_are_those_of_the_stored_weights(void **unused)
 {
     (void)unused;

@@ -1,4 +1,5 @@
-/* Generators over decoders of every naming convention: the ids of the model without a cache; batches, rewinding, figures. */
+/* Generators over decoders of every naming convention: the ids of the model without a cache; batches, rewinding,
+ * figures. */
 #include "base/memory/alloc.h"
 #include "decoder_model.h"
 
@@ -46,8 +47,8 @@ static void test_conventions_give_the_ids_of_the_model_without_cache(void **stat
     }
 }
 
-/* A mask with rows hides later keys itself: floats by the least number, bools by false. Lengths, chunks and models without
- * a cache keep their ids. */
+/* A mask with rows hides later keys itself: floats by the least number, bools by false. Lengths, chunks and models
+ * without a cache keep their ids. */
 static void test_masks_with_rows(void **state)
 {
     (void)state;

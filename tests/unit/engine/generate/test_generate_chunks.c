@@ -54,8 +54,8 @@ static void test_chunks_give_the_same_ids(void **state)
         }
 }
 
-/* Of a first prompt the rest beside whole chunks has a plan, then all chunks share one, and so do all steps. Chunks append
- * to the cache, too. */
+/* Of a first prompt the rest beside whole chunks has a plan, then all chunks share one, and so do all steps. Chunks
+ * append to the cache, too. */
 static void test_chunks_share_a_plan(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Decoders with other names, layouts and caches than the exporters' that a generator knows by name: it finds them by the
- * graph, and chooses the ids of a model with known names. */
+/* Decoders with other names, layouts and caches than the exporters' that a generator knows by name: it finds them by
+ * the graph, and chooses the ids of a model with known names. */
 #include "decoder_model.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* Generators whose cache is float16 or int8: logits close to those of a float32 cache, the same for any number of threads,
- * in batches, and after rewinding; and models that cannot have such a cache. */
+/* Generators whose cache is float16 or int8: logits close to those of a float32 cache, the same for any number of
+ * threads, in batches, and after rewinding; and models that cannot have such a cache. */
 #include "base/memory/alloc.h"
 #include "decoder_model.h"
 #include "ops/kernels/attention/attend_cache.h"
@@ -156,7 +156,8 @@ static void test_batches_and_rewinding(void **state)
     for (size_t k = 0; k < STYLES; k++) batches_and_rewinding(styles[k]);
 }
 
-/* A prompt behind others is computed at once where GroupQueryAttention stores its rows: bytes as told, no row copied. */
+/* A prompt behind others is computed at once where GroupQueryAttention stores its rows: bytes as told, no row
+ * copied. */
 static void test_shared_figures(void **state)
 {
     (void)state;

@@ -469,7 +469,8 @@ static void test_many_buffers(void **state)
     free(b);
 }
 
-/* The search must not take longer than a few runs: few bytes are worth few visits. The buffers do not reach the bound. */
+/* The search must not take longer than a few runs: few bytes are worth few visits. The buffers do not reach the
+ * bound. */
 static void test_search_follows_bytes(void **state)
 {
     (void)state;

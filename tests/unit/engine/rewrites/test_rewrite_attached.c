@@ -1,4 +1,5 @@
-/* Rewrites that attach activations, numbers and residuals to contractions: each fires where it should and nowhere else. */
+/* Rewrites that attach activations, numbers and residuals to contractions: each fires where it should and nowhere
+ * else. */
 #include "failure_trace.h"
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"

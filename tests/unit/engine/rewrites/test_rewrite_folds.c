@@ -1,4 +1,5 @@
-/* Rewrites that fold scales, shifts and pads into weights and attributes: each fires where it should and nowhere else. */
+/* Rewrites that fold scales, shifts and pads into weights and attributes: each fires where it should and nowhere
+ * else. */
 #include "failure_trace.h"
 #include "base/shape.h"
 #include "engine/rewrites/rewrite.h"

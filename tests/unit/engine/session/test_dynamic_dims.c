@@ -220,8 +220,8 @@ static const void *cut(model_builder *m, size_t *size)
     return mb_finish(m, size);
 }
 
-/* Layers that are alike but for one: each halves its rows, keeps at most eight of the rest from behind, and repeats a row
- * as often as there are rows squared; no extent but the first is an affine function of the input's. */
+/* Layers that are alike but for one: each halves its rows, keeps at most eight of the rest from behind, and repeats a
+ * row as often as there are rows squared; no extent but the first is an affine function of the input's. */
 static const void *layers(model_builder *m, size_t *size)
 {
     enum { LAYERS = 4 };
@@ -606,7 +606,8 @@ static void test_faults(void **state)
     mb_free(m);
 }
 
-/* Extents that are not an affine function of the input's, nodes that stop moving and move again, and sizes in any order. */
+/* Extents that are not an affine function of the input's, nodes that stop moving and move again, and sizes in any
+ * order. */
 static void test_layers_alike(void **state)
 {
     (void)state;

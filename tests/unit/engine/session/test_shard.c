@@ -64,7 +64,8 @@ static void compare(const prony_shard_stage *row, const prony_session *stage, co
     }
 }
 
-/* Every layer that was not evaluated at bind time is in one stage at most; MACs of the stages are those of the model. */
+/* Every layer that was not evaluated at bind time is in one stage at most; MACs of the stages are those of the
+ * model. */
 static void check_layers(prony_model *model, const prony_session_options *options, const prony_shard_stage *rows,
                          size_t count)
 {

@@ -3,7 +3,7 @@
 
 const prn_cpu_mask *prn_session_mask(const prony_session *session)
 {
-    return session->placement && session->placement->count > 0 ? &session->placement->mask : NULL;
+    return session->affinity && session->affinity->count > 0 ? &session->affinity->mask : NULL;
 }
 
 prony_status prony_affinity_check(const char *list, prony_error *error)
@@ -14,9 +14,9 @@ prony_status prony_affinity_check(const char *list, prony_error *error)
 
 const char *prony_session_affinity(const prony_session *session, const char **failure)
 {
-    const prn_placement *placement = session->placement;
-    if (failure) *failure = placement && placement->failure[0] ? placement->failure : NULL;
-    return placement && placement->count > 0 ? placement->used : NULL;
+    const prn_affinity *affinity = session->affinity;
+    if (failure) *failure = affinity && affinity->failure[0] ? affinity->failure : NULL;
+    return affinity && affinity->count > 0 ? affinity->used : NULL;
 }
 
 prony_status prony_session_pin(prony_session *session, prony_error *error)
@@ -26,7 +26,7 @@ prony_status prony_session_pin(prony_session *session, prony_error *error)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "%s: a thread is pinned by this session already",
                         session->model->file->name);
     session->pinned = true;
-    prn_pin_begin(&session->pin, session->placement);
+    prn_pin_begin(&session->pin, session->affinity);
     return PRONY_OK;
 }
 

@@ -82,8 +82,8 @@ static prony_status round_bias(prn_rewriter *r, const contraction *c, uint32_t y
     return prn_rewrite_add_constant(r, given->name, &info, codes, out);
 }
 
-static prony_status quantized_contraction_bias_of(prn_rewriter *r, const contraction *c, uint32_t y_scale,
-                                                  uint32_t *out, bool *done)
+static prony_status quantize_contraction_bias_of(prn_rewriter *r, const contraction *c, uint32_t y_scale, uint32_t *out,
+                                                 bool *done)
 {
     *out = PRN_NO_VALUE;
     *done = true;
@@ -94,7 +94,7 @@ static prony_status quantized_contraction_bias_of(prn_rewriter *r, const contrac
 }
 
 /* true: the bias has one float for each channel, or one for all. */
-static bool quantized_contraction_read_bias(prn_rewriter *r, contraction *c, uint32_t value)
+static bool quantize_contraction_read_bias(prn_rewriter *r, contraction *c, uint32_t value)
 {
     const float *data;
     const prony_shape *shape;
@@ -167,15 +167,15 @@ static bool read_contraction(prn_rewriter *r, prn_node_def *node, contraction *c
         axis = 1;
     } else if (prn_node_is(node, "ConvTranspose")) {
         return prn_rewrite_read_quantized_evenly(r, node->inputs[0], &c->x) && read_transposed(r, c) &&
-               quantized_contraction_read_bias(r, c, prn_node_input(node, 2));
+               quantize_contraction_read_bias(r, c, prn_node_input(node, 2));
     } else if (!prn_node_is(node, "Conv")) {
         return false;
     }
     return prn_rewrite_read_quantized_evenly(r, node->inputs[0], &c->x) && read_weights(r, c, axis) &&
-           quantized_contraction_read_bias(r, c, prn_node_input(node, 2));
+           quantize_contraction_read_bias(r, c, prn_node_input(node, 2));
 }
 
-static bool quantized_contraction_is_contraction(const prn_node_def *node)
+static bool quantize_contraction_is_contraction(const prn_node_def *node)
 {
     static const char *const names[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
     for (size_t i = 0; node && i < sizeof names / sizeof *names; i++)
@@ -189,7 +189,7 @@ static bool find_biased(prn_rewriter *r, const prn_node_def *add, contraction *c
     for (uint32_t i = 0; i < 2; i++) {
         prn_node_def *product = prn_rewrite_inner(r, add->inputs[i], "MatMul");
         if (product && prn_rewrite_same_shape(r, add->inputs[i], add->outputs[0]) && read_contraction(r, product, c) &&
-            quantized_contraction_read_bias(r, c, add->inputs[1 - i]))
+            quantize_contraction_read_bias(r, c, add->inputs[1 - i]))
             return true;
     }
     return false;
@@ -200,7 +200,7 @@ static bool find_contraction(prn_rewriter *r, prn_lowbit *stored, contraction *c
 {
     if (!prn_rewrite_used_once(r, stored->value)) return false;
     prn_node_def *node = prn_rewrite_producer(r, stored->value);
-    if (quantized_contraction_is_contraction(node)) return read_contraction(r, node, c);
+    if (quantize_contraction_is_contraction(node)) return read_contraction(r, node, c);
     if (!node || !prn_node_is(node, "Add") || node->input_count != 2) return false;
     if (find_biased(r, node, c)) return prn_pattern_add(&stored->pattern, node);
     for (uint32_t i = 0; i < 2; i++) {
@@ -292,7 +292,7 @@ prony_status prn_rewrite_quantize_contraction(prn_rewriter *r, uint32_t n)
     if (!prn_rewrite_stored(r, r->program->nodes[n], &stored) || !find_contraction(r, &stored, &c)) return PRONY_OK;
     if (!prn_rewrite_scales_fit(r, c.x.scale, c.w.scale, stored.scale)) return PRONY_OK;
     if (c.has_residual && !prn_rewrite_scales_fit(r, c.residual.scale, PRN_NO_VALUE, stored.scale)) return PRONY_OK;
-    PRN_TRY(quantized_contraction_bias_of(r, &c, stored.scale, &bias, &done));
+    PRN_TRY(quantize_contraction_bias_of(r, &c, stored.scale, &bias, &done));
     if (!done) return PRONY_OK;
     if (prn_node_is(c.node, "Conv") || prn_node_is(c.node, "ConvTranspose")) return become_conv(r, &c, &stored, bias);
     const bool stack = r->program->values[c.node->inputs[0]]->info.shape.rank > 2;

@@ -55,7 +55,7 @@ static bool is_conv(const prn_node_def *node)
 }
 
 /* A convolution without a residual, read by this operand alone, with the same scale and zero point. */
-static prn_node_def *quantized_sum_conv_of(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
+static prn_node_def *quantize_sum_conv_of(const prn_rewriter *r, const prn_node_def *add, uint32_t operand)
 {
     const uint32_t value = add->inputs[operand];
     prn_node_def *node = prn_rewrite_producer(r, value);
@@ -71,8 +71,8 @@ static const char *const conv_attributes[] = {"low",          "high", "auto_pad"
                                               "kernel_shape", "pads", "strides",  NULL};
 enum { CONV_ATTRIBUTES = sizeof conv_attributes / sizeof *conv_attributes, BOUNDS = 2 };
 
-static prony_status quantized_sum_join(prn_rewriter *r, prn_node_def *conv, const prn_node_def *add, uint32_t taken,
-                                       uint32_t n)
+static prony_status quantize_sum_join(prn_rewriter *r, prn_node_def *conv, const prn_node_def *add, uint32_t taken,
+                                      uint32_t n)
 {
     const uint32_t other = taken == A ? B : A;
     uint32_t inputs[CONV_INPUTS];
@@ -99,9 +99,9 @@ prony_status prn_rewrite_attach_quantized_residual(prn_rewriter *r, uint32_t n)
 {
     const prn_node_def *add = r->program->nodes[n];
     if (!prn_node_is(add, "QAdd") || !prn_rewrite_same_shape(r, add->inputs[A], add->inputs[B])) return PRONY_OK;
-    prn_node_def *a = quantized_sum_conv_of(r, add, A), *b = quantized_sum_conv_of(r, add, B);
+    prn_node_def *a = quantize_sum_conv_of(r, add, A), *b = quantize_sum_conv_of(r, add, B);
     if (add->inputs[A] == add->inputs[B] || (!a && !b)) return PRONY_OK;
     bool second = b != NULL;
     if (a && b) second = r->program->values[add->inputs[B]]->producer > r->program->values[add->inputs[A]]->producer;
-    return quantized_sum_join(r, second ? b : a, add, second ? B : A, n);
+    return quantize_sum_join(r, second ? b : a, add, second ? B : A, n);
 }

@@ -20,7 +20,7 @@ static bool moves(const prn_node_def *node)
 
 /* A view is not a step, so the layers of its DequantizeLinear and QuantizeLinear go to the node that makes its
  * codes. */
-static prn_node_def *quantized_moves_heir_of(const prn_rewriter *r, uint32_t codes)
+static prn_node_def *quantize_moves_heir_of(const prn_rewriter *r, uint32_t codes)
 {
     prn_node_def *node = prn_rewrite_producer(r, codes);
     while (node && (node->binding.op->flags & PRN_OP_VIEW)) node = prn_rewrite_producer(r, node->inputs[0]);
@@ -31,7 +31,7 @@ static prony_status move_view(prn_rewriter *r, prn_node_def *node, const uint32_
                               const prn_quantized_value *coded)
 {
     const uint32_t last = r->program->values[stored->node->outputs[0]]->producer;
-    prn_node_def *heir = quantized_moves_heir_of(r, coded->codes);
+    prn_node_def *heir = quantize_moves_heir_of(r, coded->codes);
     if (!heir) return PRONY_OK;
     PRN_TRY(prn_rewrite_set_inputs(r, node, inputs, node->input_count));
     prn_rewrite_mark_removed(r, stored->node);

@@ -26,7 +26,7 @@ static char folder[64];
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "placement_XXXXXX");
+    snprintf(folder, sizeof folder, "affinity_XXXXXX");
     return mkdtemp(folder) ? 0 : -1;
 }
 
@@ -167,32 +167,32 @@ static void what_may_not_be_used_is_left_out_and_said(void **state)
 {
     (void)state;
     prony_error error = {0};
-    prn_placement *placement;
+    prn_affinity *affinity;
     prn_cpu_mask before, after;
     char list[32];
     assert_true(prn_cpu_mask_get(&before));
     static const char *const wrong[] = {"", "x", "1-0", "0,", "4096", "0 1", "-1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         SCENARIO_NAMED(i, wrong[i]);
-        assert_int_equal(prn_placement_create(&placement, wrong[i], &error), PRONY_INVALID_ARGUMENT);
+        assert_int_equal(prn_affinity_create(&affinity, wrong[i], &error), PRONY_INVALID_ARGUMENT);
         assert_non_null(strstr(error.message, "is not a core list such as 0-3,8"));
         assert_int_equal(prony_affinity_check(wrong[i], &error), PRONY_INVALID_ARGUMENT);
     }
     assert_int_equal(prony_affinity_check("0-4095", &error), PRONY_OK);
 
     snprintf(list, sizeof list, "%d,4095", first_cpu(&before));
-    assert_int_equal(prn_placement_create(&placement, list, &error), PRONY_OK);
-    assert_int_equal(placement->count, 1);
-    assert_non_null(strstr(placement->failure, "processor 4095"));
-    prn_placement_release(placement);
-    assert_int_equal(prn_placement_create(&placement, "4094-4095", &error), PRONY_OK);
-    assert_int_equal(placement->count, 0);
-    assert_non_null(strstr(placement->failure, "none of these"));
+    assert_int_equal(prn_affinity_create(&affinity, list, &error), PRONY_OK);
+    assert_int_equal(affinity->count, 1);
+    assert_non_null(strstr(affinity->failure, "processor 4095"));
+    prn_affinity_release(affinity);
+    assert_int_equal(prn_affinity_create(&affinity, "4094-4095", &error), PRONY_OK);
+    assert_int_equal(affinity->count, 0);
+    assert_non_null(strstr(affinity->failure, "none of these"));
     prn_pin pin;
-    prn_pin_begin(&pin, placement);
-    assert_null(prn_placement_current());
+    prn_pin_begin(&pin, affinity);
+    assert_null(prn_affinity_current());
     prn_pin_end(&pin);
-    prn_placement_release(placement);
+    prn_affinity_release(affinity);
     assert_true(prn_cpu_mask_get(&after));
     assert_memory_equal(&before, &after, sizeof before);
 }
@@ -227,7 +227,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     (void)state;
     prony_error error = {0};
     prn_cpu_mask before, after;
-    prn_placement *placement, *one;
+    prn_affinity *affinity, *one;
     prn_pin outer, inner;
     seen s;
     char list[32];
@@ -236,20 +236,20 @@ static void threads_are_pinned_while_it_lasts(void **state)
     int first = first_cpu(&before), second = first + 1;
     while (!prn_cpu_mask_has(&before, second)) second++;
     snprintf(list, sizeof list, "%d,%d", first, second);
-    assert_int_equal(prn_placement_create(&placement, list, &error), PRONY_OK);
+    assert_int_equal(prn_affinity_create(&affinity, list, &error), PRONY_OK);
     snprintf(list, sizeof list, "%d", second);
-    assert_int_equal(prn_placement_create(&one, list, &error), PRONY_OK);
-    placement->threads = one->threads = 2;
+    assert_int_equal(prn_affinity_create(&one, list, &error), PRONY_OK);
+    affinity->threads = one->threads = 2;
     look_at_both(&s); /* the thread pool exists before its affinity is set */
 
-    prn_pin_begin(&outer, placement);
+    prn_pin_begin(&outer, affinity);
     look_at_both(&s);
-    bool swapped = is_only(&s.masks[0], placement->order[1]);
-    assert_true(is_only(&s.masks[swapped], placement->order[0]));
-    assert_true(is_only(&s.masks[!swapped], placement->order[1]));
-    prn_pin_begin(&inner, placement); /* the same: nothing to do */
+    bool swapped = is_only(&s.masks[0], affinity->order[1]);
+    assert_true(is_only(&s.masks[swapped], affinity->order[0]));
+    assert_true(is_only(&s.masks[!swapped], affinity->order[1]));
+    prn_pin_begin(&inner, affinity); /* the same: nothing to do */
     prn_pin_end(&inner);
-    assert_ptr_equal(prn_placement_current(), placement);
+    assert_ptr_equal(prn_affinity_current(), affinity);
     prn_pin_begin(&inner, one); /* more threads than processors: all may use all */
     look_at_both(&s);
     assert_true(is_only(&s.masks[0], second) && is_only(&s.masks[1], second));
@@ -260,7 +260,7 @@ static void threads_are_pinned_while_it_lasts(void **state)
     prn_pin_end(&outer);
     assert_true(prn_cpu_mask_get(&after));
     assert_memory_equal(&before, &after, sizeof before);
-    assert_null(prn_placement_current());
+    assert_null(prn_affinity_current());
 
     prn_pin_begin(&outer, NULL); /* a session without a list: workers may use the caller's processors */
     look_at_both(&s);
@@ -268,17 +268,17 @@ static void threads_are_pinned_while_it_lasts(void **state)
     assert_memory_equal(&s.masks[1], &before, sizeof before);
     prn_pin_end(&outer);
     prn_thread_pool_shut_down();
-    prn_pin_begin(&outer, placement); /* the thread pool comes after the pin */
+    prn_pin_begin(&outer, affinity); /* the thread pool comes after the pin */
     look_at_both(&s);
     assert_int_equal(prn_cpu_mask_count(&s.masks[0]) + prn_cpu_mask_count(&s.masks[1]), 2);
     assert_false(is_only(&s.masks[0], first_cpu(&s.masks[1])));
     prn_pin_end(&outer);
-    placement->first = 1; /* sessions that share a list: too few processors are left for two */
+    affinity->first = 1; /* sessions that share a list: too few processors are left for two */
     prn_cpu_mask mask;
-    prn_placement_mask(placement, 0, &mask);
+    prn_affinity_mask(affinity, 0, &mask);
     assert_int_equal(prn_cpu_mask_count(&mask), 2);
-    prn_placement_release(placement);
-    prn_placement_release(one);
+    prn_affinity_release(affinity);
+    prn_affinity_release(one);
 }
 
 static void a_session_restores_the_callers_mask(void **state)

@@ -29,7 +29,7 @@ bool prn_rewrite_is_elementwise(const prn_node_def *node)
 }
 
 /* The one operand that is not a constant of one element; PRN_NO_VALUE: none, or several. */
-static uint32_t quantized_map_operand_of(const prn_rewriter *r, const prn_node_def *node)
+static uint32_t quantize_maps_operand_of(const prn_rewriter *r, const prn_node_def *node)
 {
     uint32_t found = PRN_NO_VALUE;
     for (uint32_t i = 0; i < node->input_count; i++) {
@@ -51,19 +51,19 @@ static bool find_chain(prn_rewriter *r, uint32_t value, prn_pattern *chain, prn_
         if (!node || !prn_rewrite_is_elementwise(node) || !prn_rewrite_used_once(r, value) ||
             !prn_rewrite_is_f32(r, value))
             return false;
-        value = quantized_map_operand_of(r, node);
+        value = quantize_maps_operand_of(r, node);
         if (value == PRN_NO_VALUE || !prn_pattern_add(chain, node)) return false;
     }
     return chain->node_count > 0;
 }
 
 /* Applies `node` to the floats in `from`, with the rank of its output, by its kernel for plain layouts. */
-static prony_status quantized_map_apply(const prn_rewriter *r, const prn_node_def *node, float *from, float *to)
+static prony_status quantize_maps_apply(const prn_rewriter *r, const prn_node_def *node, float *from, float *to)
 {
     prony_context context = prn_node_context(r->program, node, r->error);
     const prony_value *inputs[MOST_INPUTS];
     prony_value x = {.kind = PRONY_TENSOR, .dtype = PRONY_FLOAT32}, y;
-    const uint32_t operand = quantized_map_operand_of(r, node);
+    const uint32_t operand = quantize_maps_operand_of(r, node);
     x.shape.rank = node->output_values[0]->shape.rank > 0 ? node->output_values[0]->shape.rank : 1;
     for (int d = 0; d < x.shape.rank; d++) x.shape.dim[d] = 1;
     x.shape.dim[x.shape.rank - 1] = CODES;
@@ -87,7 +87,7 @@ static prony_status fill_table(prn_rewriter *r, const prn_pattern *chain, const 
     _Alignas(64) float values[2][CODES];
     prn_rewrite_decode_all(r, coded, values[0]);
     for (size_t i = 0; i < chain->node_count; i++)
-        PRN_TRY(quantized_map_apply(r, chain->nodes[chain->node_count - 1 - i], values[i % 2], values[(i + 1) % 2]));
+        PRN_TRY(quantize_maps_apply(r, chain->nodes[chain->node_count - 1 - i], values[i % 2], values[(i + 1) % 2]));
     prn_rewrite_encode_all(r, stored, values[chain->node_count % 2], table);
     return PRONY_OK;
 }
