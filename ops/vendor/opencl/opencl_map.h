@@ -10,9 +10,9 @@ bool prn_opencl_map_supported(const prony_context *context);
 /* Of input 0; the other inputs are constants that `prepare` reads on the host (host_inputs). */
 bool prn_opencl_first_supported(const prony_context *context);
 bool prn_opencl_binary_supported(const prony_context *context);
-/* Types that copies take: float32, and what float32 graphs need between float operators. Shapes and their computations
- * stay on the host. */
-#define PRN_OPENCL_COPIED (PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL))
+/* Types that copies take: float32, what float32 graphs need between float operators, and 8-bit codes. Shapes and their
+ * computations stay on the host. */
+#define PRN_OPENCL_COPIED (PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL) | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
 /* Of all inputs, which are alike. */
 bool prn_opencl_copy_supported(const prony_context *context);
 /* true: copies take the value's type and rank, and it is no part of a computation of shapes. */
