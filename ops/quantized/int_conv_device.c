@@ -59,6 +59,7 @@ prony_status prn_int_conv_opencl_prepare(const prony_context *context, prn_prepa
                                           .w_zero_lines = c.w_zero.value && c.w_zero.step != 0,
                                           .w_signed = c.w_type == PRONY_INT8,
                                           .x_signed = c.x_type == PRONY_INT8,
+                                          .transposed = at->transposed,
                                           .factors = c.quantized ? factors : NULL,
                                           .finish = prn_qint8_conv_finish(&c, NULL, NULL)};
     const prony_status status = prn_opencl_int8_conv_prepare(context, &problem, out);

@@ -172,11 +172,14 @@ prony_status prn_opencl_int8_conv_prepare(const prony_context *context, const pr
     enum { GROUP = 64, FEW = 8 }; /* a tile is 32 filters high: with few of them, an output a work item */
     const prn_conv *c = problem->conv;
     const codes p = opencl_int8_conv_codes_of(context, problem);
-    const bool few = c->group_out < FEW;
+    const bool few = problem->transposed || c->group_out < FEW;
     opencl_defines defines = {0};
     opencl_builder b = prn_opencl_begin(context, 1);
     define_conv(&defines, context, problem);
-    prn_opencl_launch(&b, &prn_opencl_codes, &defines, few ? "convolve_codes" : "multiply_codes");
+    prn_opencl_launch(&b, &prn_opencl_codes, &defines,
+                      problem->transposed ? "transpose_codes"
+                      : few               ? "convolve_codes"
+                                          : "multiply_codes");
     prn_opencl_input(&b, (size_t)problem->w, 0);
     prn_opencl_input(&b, (size_t)problem->x, 0);
     add_optional(&b, problem->w_zero);

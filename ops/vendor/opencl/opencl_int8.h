@@ -29,7 +29,7 @@ bool prn_opencl_int8_supported(const prony_context *context, uint32_t inputs);
 typedef struct prn_opencl_int8_conv {
     const prn_conv *conv;
     int x, w, x_zero, w_zero, bias, residual; /* bias: int32 */
-    bool w_zero_lines, w_signed, x_signed;
+    bool w_zero_lines, w_signed, x_signed, transposed;
     const float *factors;      /* of each output channel; NULL: the sums are the result */
     prn_qint8_epilogue finish; /* but bias and scale */
 } prn_opencl_int8_conv;

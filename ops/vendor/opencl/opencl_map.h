@@ -26,7 +26,7 @@ prony_status prn_opencl_map_prepare(const prony_context *context, prn_prepared *
 prony_status prn_opencl_biased_map_prepare(const prony_context *context, prn_prepared *out, prn_map_id map, float a,
                                            float b);
 /* Output 0 = `text`, an expression of OpenCL C in x (input 0), a and b. Both have types that the device knows: float32,
- * int32, int64, uint8, bool. */
+ * int32, int64, int8, uint8, bool. */
 prony_status prn_opencl_expression_prepare(const prony_context *context, prn_prepared *out, const char *text, float a,
                                            float b);
 /* Output 0 = input 0 op input 1 op …, broadcast. */

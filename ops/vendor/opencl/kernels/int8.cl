@@ -186,6 +186,34 @@ __kernel void convolve_codes(OPERANDS, codes p, int count)
                 }
     AT(OUT, out)[to] = finished(&p, s + ADDED_OF(line), FACTOR_OF(line), BIAS_OF(line), RESIDUAL_OF(to));
 }
+
+/* The transposed one: an output element gathers the inputs that reach it. Weights are [channels, filters of a group, taps]. */
+__kernel void transpose_codes(OPERANDS, codes p, int count)
+{
+    const int to = (int)get_global_id(0);
+    if (to >= count) return;
+    const int spatial = p.out[0] * p.out[1] * p.out[2], plane = to / spatial, at = to % spatial,
+              channels = p.groups * p.rows, line = plane % channels, group = line / p.rows,
+              volume = p.kernel_[0] * p.kernel_[1] * p.kernel_[2];
+    __global const B_CODE *b =
+        AT(const B_CODE, right) + (plane / channels * p.groups + group) * p.group_in * p.plane;
+    __global const A_CODE *a =
+        AT(const A_CODE, left) + (group * p.group_in * p.rows + line % p.rows) * volume;
+    const int za = (int)A_ZERO_OF(line), zb = (int)B_ZERO_OF(0);
+    uint s = 0;
+    for (int tap = 0; tap < volume; tap++) {
+        const int s2 = at % p.out[2] + p.pad[2] - tap % p.kernel_[2] * p.dilation[2],
+                  s1 = at / p.out[2] % p.out[1] + p.pad[1] - tap / p.kernel_[2] % p.kernel_[1] * p.dilation[1],
+                  s0 = at / p.out[2] / p.out[1] + p.pad[0] - tap / p.kernel_[2] / p.kernel_[1] * p.dilation[0];
+        if (s0 < 0 || s0 % p.stride[0] || s0 / p.stride[0] >= p.in[0] || s1 < 0 || s1 % p.stride[1] ||
+            s1 / p.stride[1] >= p.in[1] || s2 < 0 || s2 % p.stride[2] || s2 / p.stride[2] >= p.in[2])
+            continue;
+        const int from = (s0 / p.stride[0] * p.in[1] + s1 / p.stride[1]) * p.in[2] + s2 / p.stride[2];
+        for (int c = 0; c < p.group_in; c++)
+            s += (uint)(((int)a[c * p.rows * volume + tap] - za) * ((int)b[c * p.plane + from] - zb));
+    }
+    AT(OUT, out)[to] = finished(&p, s + ADDED_OF(line), FACTOR_OF(line), BIAS_OF(line), RESIDUAL_OF(to));
+}
 #define LINE (row + (int)get_global_id(2) % p.groups * p.rows)
 #define ADDED_AT LINE
 #define B_CODE_OF(k, column) window_code(b, &p, k, column, padding)

@@ -375,6 +375,40 @@ static void add_conv(model_builder *m, const char *from, const char *to, const c
     mb_node(m, "Conv", in, to, attributes);
 }
 
+/* Phases of unlike lengths, groups, channels with scales of their own, one to three axes. */
+static void transposed_convolutions_agree(void **state)
+{
+    static const struct {
+        const char *x, *w, *channels, *attributes;
+    } of[] = {{"1,3,5,4", "3,7,3,3", "7", "strides=[2,2] pads=[1,0,1,1] output_padding=[1,1]"},
+              {"2,6,5,4", "6,8,2,3", "", "group=2 strides=[1,2] dilations=[2,1]"},
+              {"1,4,9", "4,9,4", "", "strides=[3] pads=[1,2]"},
+              {"1,2,3,2,3", "2,9,2,2,2", "9", "strides=[2,2,2]"},
+              {"1,1,1,1", "1,1,1,1", "", ""}};
+    (void)state;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        model_run runs[2] = {{.options = {.device = NULL}}, {.options = {.device = "opencl"}}};
+        SCENARIO(i);
+        for (int d = 0; d < 2; d++) {
+            model_builder *m = mb_begin(13);
+            mb_input(m, "x", PRONY_FLOAT32, of[i].x);
+            add_codes(m, "x", "x1", 0.03f, 119);
+            mb_initializer(m, "wq", I8, of[i].w, bytes[1]);
+            mb_initializer(m, "ws", PRONY_FLOAT32, of[i].channels, scales);
+            mb_node(m, "DequantizeLinear", "wq ws", "w", "axis=1");
+            mb_node(m, "ConvTranspose", "x1 w", "c", of[i].attributes);
+            mb_node(m, "Relu", "c", "r", "");
+            add_codes(m, "r", "y", 0.05f, 3);
+            mb_output(m, "y", PRONY_UNDEFINED, NULL);
+            mr_open(&runs[d], m);
+            mr_set(&runs[d], "x", PRONY_FLOAT32, of[i].x, numbers);
+        }
+        expect_same_bits(&runs[0], &runs[1]);
+        assert_int_equal(steps_with(&runs[1], "qconvtranspose_opencl"), 1);
+        for (int d = 0; d < 2; d++) mr_close(&runs[d]);
+    }
+}
+
 /* Convolutions, a depthwise one, a residual sum, another sum and a product, pools, a table, a join, a product with a
  * matrix. */
 static model_builder *network(void)
@@ -503,6 +537,7 @@ int main(void)
                                        cmocka_unit_test(dot_products_agree),
                                        cmocka_unit_test(conversions_agree),
                                        cmocka_unit_test(dynamic_parameters_agree),
+                                       cmocka_unit_test(transposed_convolutions_agree),
                                        cmocka_unit_test(networks_copy_their_ends_alone),
                                        cmocka_unit_test(calls_that_fail),
                                        cmocka_unit_test(memory_that_fails)};
