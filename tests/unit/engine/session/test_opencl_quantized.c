@@ -148,7 +148,7 @@ static void convolutions_agree(void **state)
 
 /* ---- the driver's dot products, which PoCL does not have ---- */
 
-/* What OpenCL says that they compute, or (wrong) something else. */
+/* The built-ins as OpenCL defines them, or (wrong) with another result. */
 #define DOT_BUILT_INS(result)                                                                                          \
     "#undef cl_khr_integer_dot_product\n#define cl_khr_integer_dot_product 1\n"                                        \
     "#undef __opencl_c_integer_dot_product_input_4x8bit_packed\n"                                                      \
