@@ -214,6 +214,23 @@ static prony_status clip_opencl_prepare(const prony_context *context, prn_prepar
     return prn_opencl_map_prepare(context, out, PRN_MAP_CLIP, (float)bound_f64(context, 0),
                                   (float)bound_f64(context, 1));
 }
+
+static float code_bound(const prony_context *context, size_t which)
+{
+    const prony_value *input = bound_input(context, which);
+    return input ? (float)prn_get_i64(input->data, input->dtype, 0) : which ? INFINITY : -INFINITY;
+}
+
+static prony_status clip_codes_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_expression_prepare(context, out, "min(max((float)x, a), b)", code_bound(context, 0),
+                                         code_bound(context, 1));
+}
+
+static prony_status relu_codes_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    return prn_opencl_expression_prepare(context, out, "x > 0 ? x : (char)0", 0.0f, 0.0f);
+}
 #endif
 
 static prony_status infer_clip(const prony_context *context)
@@ -330,6 +347,7 @@ static prony_status infer_test(const prony_context *context)
 // clang-format off
 static const prn_kernel relu_kernels[] = {
     PRN_OPENCL_ROW("relu_f32_opencl", PRN_TYPE_F32, prn_opencl_map_supported, rectify_opencl_prepare)
+    PRN_OPENCL_ROW("relu_int8_opencl", PRN_TYPE(PRONY_INT8), prn_opencl_map_supported, relu_codes_opencl_prepare)
     {.name = "relu_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_function, .inplace = 1},
     {.name = "relu_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
@@ -350,6 +368,8 @@ static const prn_kernel sign_kernels[] = {
     {.name = "sign_reference", .backend = "reference", .run = run_function, .inplace = 1}, {0}};
 static const prn_kernel clip_kernels[] = {
     PRN_OPENCL_ROW("clip_f32_opencl", PRN_TYPE_F32, prn_opencl_first_supported, clip_opencl_prepare, .host_inputs = 6)
+    PRN_OPENCL_ROW("clip_int8_opencl", PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8), prn_opencl_first_supported,
+                   clip_codes_opencl_prepare, .host_inputs = 6)
     {.name = "clip_f32_native", .backend = "native", .types = PRN_TYPE_F32, .layouts = prn_same_layout, .layout_invariant = true,
      .run = native_clip, .inplace = 1},
     {.name = "clip_reference", .backend = "reference", .run = run_clip, .inplace = 1}, {0}};

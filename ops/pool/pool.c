@@ -508,6 +508,7 @@ PRN_WIDENED(maxpool_half, &maxpool_f32)
 // clang-format off
 static const prn_kernel max_kernels[] = {
     PRN_OPENCL_ROW("maxpool_f32_opencl", PRN_TYPE_F32, pool_opencl_supported, pool_opencl_prepare)
+    PRN_OPENCL_ROW("maxpool_int8_opencl", PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8), pool_opencl_supported, pool_opencl_prepare)
     {.name = "maxpool_f32_native", .backend = "native", .types = PRN_TYPE_F32, .supported = pool_native_supported,
      .layouts = prn_same_layout, .layout_invariant = true, .prepare = pool_prepare, .run = pool_run_native, .release = prn_free},
     PRN_WIDENED_PLAIN_ROW(maxpool_half, "maxpool_half_native"),

@@ -10,6 +10,7 @@
 #include "ops/quantized/int_conv.h"
 
 #include "ops/kernels/int8/int_gemm.h"
+#include "ops/vendor/opencl/opencl.h"
 
 #include <string.h>
 
@@ -439,7 +440,9 @@ static const prn_param fused_params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                          PRN_INT(prn_int_conv_params, middle_high, INT64_MAX),
                                          {0}};
 
+// clang-format off
 static const prn_kernel conv_integer_kernels[] = {
+    PRN_OPENCL_ROW("conv_integer_opencl", PRN_TYPES_8_BIT, prn_int_conv_opencl_supported, prn_int_conv_opencl_prepare, .host_inputs = 0)
     {.name = "conv_integer_native",
      .backend = "native",
      .prepare = int_conv_prepare,
@@ -447,8 +450,8 @@ static const prn_kernel conv_integer_kernels[] = {
      .facts = int_conv_facts},
     {.name = "conv_integer_reference", .backend = "reference", .run = int_conv_run_reference},
     {0}};
-// clang-format off
 static const prn_kernel qlinear_conv_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_conv_opencl", PRN_TYPES_8_BIT, prn_int_conv_opencl_supported, prn_int_conv_opencl_prepare, .host_inputs = 0xd2)
     {.name = "qlinear_conv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported,
      .layouts = prn_qint8_conv_layouts, .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run,
      .release = prn_qint8_conv_release, .facts = prn_qint8_conv_facts, .own_layout = true},
@@ -456,6 +459,7 @@ static const prn_kernel qlinear_conv_kernels[] = {
     {.name = "qlinear_conv_reference", .backend = "reference", .run = int_conv_run_reference},
     {0}};
 static const prn_kernel fused_conv_kernels[] = {
+    PRN_OPENCL_ROW("qconv_opencl", PRN_TYPES_8_BIT, prn_int_conv_opencl_supported, prn_int_conv_opencl_prepare, .host_inputs = 0x3cd2)
     {.name = "qconv_int8_native", .backend = "native", .supported = prn_qint8_conv_supported, .layouts = prn_qint8_conv_layouts,
      .prepare = prn_qint8_conv_prepare, .run = prn_qint8_conv_run, .release = prn_qint8_conv_release,
      .facts = prn_qint8_conv_facts, .own_layout = true},

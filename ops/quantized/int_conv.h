@@ -67,6 +67,13 @@ prony_status prn_qint8_conv_run(const prony_context *context);
 void prn_qint8_conv_release(void *state);
 void prn_qint8_conv_facts(const prony_context *context, prony_cost *facts);
 
+#ifdef PRN_HAVE_OPENCL
+/* int_conv_device.c: scales and the zero points of output, residual and middle are the host's, all other inputs the
+ * device's. */
+bool prn_int_conv_opencl_supported(const prony_context *context);
+prony_status prn_int_conv_opencl_prepare(const prony_context *context, prn_prepared *out);
+#endif
+
 /* Shared by that kernel and the one of transposed convolutions: constant parameters, symmetric weights. */
 enum { PRN_QINT8_LEAST_GROUP = 8 }; /* outputs of a group that are worth a panel of their own */
 bool prn_qint8_conv_ready(const prony_context *context, prn_int_conv *out);

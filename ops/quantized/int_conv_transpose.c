@@ -4,6 +4,7 @@
  * The kernel for constant weights is qint8_conv_transpose.c; here are the plain C reference and the row. */
 #include "base/threads/cancel.h"
 #include "ops/quantized/int_conv.h"
+#include "ops/vendor/opencl/opencl.h"
 
 enum { NONE = PRN_INT_CONV_NONE };
 
@@ -78,7 +79,10 @@ static const prn_param params[] = {PRN_WINDOW_PARAMS(prn_conv_params),
                                    PRN_INT(prn_int_conv_params, high, INT64_MAX),
                                    {0}};
 
+// clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("qconvtranspose_opencl", PRN_TYPES_8_BIT, prn_int_conv_opencl_supported, prn_int_conv_opencl_prepare, .host_inputs = 0xd2)
+    // clang-format on
     {.name = "qconvtranspose_int8_native",
      .backend = "native",
      .supported = prn_qint8_conv_transpose_supported,

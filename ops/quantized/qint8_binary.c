@@ -10,6 +10,7 @@
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/kernels/int8/int8_dot.h"
 #include "ops/kernels/int8/quantized.h"
+#include "ops/vendor/opencl/opencl_quantize.h"
 
 #include <math.h>
 #include <string.h>
@@ -181,16 +182,44 @@ static prony_status qint8_binary_run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static bool qint8_binary_opencl_supported(const prony_context *context)
+{
+    return prn_opencl_quantized_supported(context, 1u << A | 1u << B);
+}
+
+static prony_status qint8_binary_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    job job;
+    PRN_TRY(job_make(context, &job));
+    const prn_qint8_epilogue *f = &job.finish;
+    const prn_opencl_code_pair pair = {.text =
+                                           job.multiplies ? "(a * b) * p.a_factor" : "a * p.a_factor + b * p.b_factor",
+                                       .left = A,
+                                       .right = B,
+                                       .a_zero = (float)-job.bias,
+                                       .a_factor = job.scale,
+                                       .b_zero = (float)f->residual_zero,
+                                       .b_factor = f->residual_factor,
+                                       .low = f->low,
+                                       .high = f->high,
+                                       .zero = (float)f->zero};
+    return prn_opencl_code_pair_prepare(context, &pair, out);
+}
+#endif
+
+// clang-format off
 static const prn_kernel add_kernels[] = {
+    PRN_OPENCL_ROW("qadd_opencl", PRN_TYPES_8_BIT, qint8_binary_opencl_supported, qint8_binary_opencl_prepare, .host_inputs = 0xf6)
     {.name = "qadd_int8_native", .backend = "native", .layouts = qint8_binary_layouts, .run = qint8_binary_run_native},
     {.name = "qadd_reference", .backend = "reference", .run = qint8_binary_run_reference},
     {0}};
 static const prn_kernel mul_kernels[] = {
+    PRN_OPENCL_ROW("qmul_opencl", PRN_TYPES_8_BIT, qint8_binary_opencl_supported, qint8_binary_opencl_prepare, .host_inputs = 0xf6)
     {.name = "qmul_int8_native", .backend = "native", .layouts = qint8_binary_layouts, .run = qint8_binary_run_native},
     {.name = "qmul_reference", .backend = "reference", .run = qint8_binary_run_reference},
     {0}};
 
-// clang-format off
 const prn_op prn_ops_code_binary[] = {
     {.name = "QAdd", .domain = "prony", .since_opset = 1, .inputs = {8, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,

@@ -7,6 +7,7 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/int8/int8_dot.h"
 #include "ops/kernels/int8/quantized.h"
+#include "ops/vendor/opencl/opencl_quantize.h"
 
 enum { X, TABLE, CODES = 256 };
 
@@ -67,12 +68,27 @@ static prony_status qint8_map_run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+#ifdef PRN_HAVE_OPENCL
+static bool qint8_map_opencl_supported(const prony_context *context)
+{
+    return prn_opencl_quantized_supported(context, 1u << X | 1u << TABLE);
+}
+
+static prony_status qint8_map_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const int64_t count = prony_shape_numel(&context->inputs[X]->shape);
+    const prn_opencl_look_up run = {.input = X, .part = count, .whole = count};
+    return prn_opencl_look_up_prepare(context, &run, 1, out);
+}
+#endif
+
+// clang-format off
 static const prn_kernel kernels[] = {
+    PRN_OPENCL_ROW("qmap_opencl", PRN_TYPES_8_BIT, qint8_map_opencl_supported, qint8_map_opencl_prepare)
     {.name = "qmap_int8_native", .backend = "native", .layouts = qint8_map_layouts, .run = qint8_map_run_native},
     {.name = "qmap_reference", .backend = "reference", .run = qint8_map_run_reference},
     {0}};
 
-// clang-format off
 const prn_op prn_ops_code_map[] = {
     {.name = "QMap", .domain = "prony", .since_opset = 1, .inputs = {2, 2}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0x2,

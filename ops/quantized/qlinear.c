@@ -8,6 +8,7 @@
 #include "ops/kernels/copy/broadcast.h"
 #include "ops/kernels/int8/quantized.h"
 #include "ops/kernels/vector/vec.h"
+#include "ops/vendor/opencl/opencl_quantize.h"
 
 static const prn_cast_rule saturating = {.saturate = true};
 
@@ -229,7 +230,9 @@ typedef struct concat_params {
 
 static const prn_param concat_attributes[] = {PRN_INT_REQUIRED(concat_params, axis), {0}};
 
-enum { FIRST = 2, EACH = 3 };
+enum { FIRST = 2, EACH = 3, MOST_PARTS = 10 };
+#define CONCAT_TENSORS 0x24924924u /* inputs 2, 5, 8 … below 32 */
+#define FAR 1048576.0f             /* beyond it, every result is at an end of the range */
 
 /* Inputs are scale, zero point, then triples of tensor, scale and zero point; tensors agree except on the axis. */
 static prony_status qlinear_concat_infer(const prony_context *context)
@@ -314,30 +317,112 @@ static prony_status qlinear_concat_run_reference(const prony_context *context)
     return qlinear_concat_run(context, store_part_reference);
 }
 
+/* ---- OpenCL: parameters are constants of the host */
+
+#ifdef PRN_HAVE_OPENCL
+static bool binary_opencl_supported(const prony_context *context)
+{
+    return prn_opencl_quantized_supported(context, 1u << A | 1u << B);
+}
+
+static prony_status binary_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const prn_quant_scalar a = prn_quant_scalar_get(context, A + 1, A + 2),
+                           b = prn_quant_scalar_get(context, B + 1, B + 2),
+                           y = prn_quant_scalar_get(context, C_SCALE, C_SCALE + 1);
+    const bool adds = ((const qlinear_kind *)prn_variant(context))->operation == PRN_BINARY_ADD;
+    const prn_opencl_code_pair pair = {.text = adds ? "divided(a * p.a_factor + b * p.b_factor, p.y_scale)"
+                                                    : "divided((a * p.a_factor) * (b * p.b_factor), p.y_scale)",
+                                       .left = A,
+                                       .right = B,
+                                       .a_zero = a.zero,
+                                       .a_factor = a.scale,
+                                       .b_zero = b.zero,
+                                       .b_factor = b.scale,
+                                       .y_scale = y.scale,
+                                       .low = -FAR,
+                                       .high = FAR,
+                                       .zero = y.zero};
+    return prn_opencl_code_pair_prepare(context, &pair, out);
+}
+
+static bool unary_opencl_supported(const prony_context *context)
+{
+    return prn_opencl_quantized_supported(context, 1);
+}
+
+static prony_status unary_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    const prony_value *x = context->inputs[0];
+    const int64_t count = prony_shape_numel(&x->shape);
+    uint8_t table[256];
+    prn_quant_table_build(table, x->dtype, prn_quant_scalar_get(context, 1, 2), x->dtype,
+                          prn_quant_scalar_get(context, 3, 4), ((const qlinear_kind *)prn_variant(context))->map,
+                          context->params);
+    const prn_opencl_look_up run = {.table = table, .part = count, .whole = count};
+    return prn_opencl_look_up_prepare(context, &run, 1, out);
+}
+
+/* Ten tensors at most: a bit of the masks for each input. Tensors without elements stay on the host. */
+static bool qlinear_concat_opencl_supported(const prony_context *context)
+{
+    return prn_opencl_quantized_supported(context, CONCAT_TENSORS);
+}
+
+static prony_status qlinear_concat_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    uint8_t tables[MOST_PARTS][256];
+    prn_opencl_look_up runs[MOST_PARTS];
+    const prony_value *y = context->outputs[0];
+    int64_t axis = ((const concat_params *)context->params)->axis, begin = 0;
+    if (axis < 0) axis += y->shape.rank;
+    const int64_t inner = prn_shape_count(&y->shape, (int)axis + 1, y->shape.rank);
+    size_t count = 0;
+    for (size_t i = FIRST; i < context->input_count; i += EACH, count++) {
+        const prony_value *part = context->inputs[i];
+        prn_quant_table_build(tables[count], part->dtype, prn_quant_scalar_get(context, i + 1, i + 2), part->dtype,
+                              prn_quant_scalar_get(context, 0, 1), NULL, NULL);
+        runs[count] = (prn_opencl_look_up){.table = tables[count],
+                                           .input = i,
+                                           .part = part->shape.dim[axis] * inner,
+                                           .whole = y->shape.dim[axis] * inner,
+                                           .to = begin * inner};
+        begin += part->shape.dim[axis];
+    }
+    return prn_opencl_look_up_prepare(context, runs, count, out);
+}
+#endif
+
 /* ---- rows */
 
+// clang-format off
 static const prn_kernel add_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_add_opencl", PRN_TYPES_8_BIT, binary_opencl_supported, binary_opencl_prepare, .host_inputs = 0xf6)
     {.name = "qlinear_add_native", .backend = "native", .layouts = binary_layouts, .run = binary_native},
     {.name = "qlinear_add_reference", .backend = "reference", .run = binary_reference},
     {0}};
 static const prn_kernel mul_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_mul_opencl", PRN_TYPES_8_BIT, binary_opencl_supported, binary_opencl_prepare, .host_inputs = 0xf6)
     {.name = "qlinear_mul_native", .backend = "native", .layouts = binary_layouts, .run = binary_native},
     {.name = "qlinear_mul_reference", .backend = "reference", .run = binary_reference},
     {0}};
 static const prn_kernel sigmoid_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_sigmoid_opencl", PRN_TYPES_8_BIT, unary_opencl_supported, unary_opencl_prepare, .host_inputs = 0x1e)
     {.name = "qlinear_sigmoid_native", .backend = "native", .layouts = unary_layouts, .run = unary_native},
     {.name = "qlinear_sigmoid_reference", .backend = "reference", .run = unary_reference},
     {0}};
 static const prn_kernel leaky_relu_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_leaky_relu_opencl", PRN_TYPES_8_BIT, unary_opencl_supported, unary_opencl_prepare, .host_inputs = 0x1e)
     {.name = "qlinear_leaky_relu_native", .backend = "native", .layouts = unary_layouts, .run = unary_native},
     {.name = "qlinear_leaky_relu_reference", .backend = "reference", .run = unary_reference},
     {0}};
 static const prn_kernel concat_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_concat_opencl", PRN_TYPE_ANY, qlinear_concat_opencl_supported, qlinear_concat_opencl_prepare,
+                   .host_inputs = ~CONCAT_TENSORS)
     {.name = "qlinear_concat_native", .backend = "native", .run = qlinear_concat_run_native},
     {.name = "qlinear_concat_reference", .backend = "reference", .run = qlinear_concat_run_reference},
     {0}};
 
-// clang-format off
 const prn_op prn_ops_qlinear[] = {
     {.name = "QLinearAdd", .domain = "com.microsoft", .since_opset = 1, .inputs = {2, 8}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 0xf6,

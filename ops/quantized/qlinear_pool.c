@@ -11,6 +11,8 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/int8/quantized.h"
 #include "ops/kernels/window/window.h"
+#include "ops/vendor/opencl/opencl_gemm.h"
+#include "ops/vendor/opencl/opencl_quantize.h"
 
 #include <string.h>
 
@@ -329,6 +331,26 @@ static prony_status qlinear_pool_run_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static bool qlinear_pool_opencl_supported(const prony_context *context)
+{
+    pool p;
+    return prn_opencl_quantized_supported(context, 1) && qlinear_pool_read(context, &p) == PRONY_OK && !p.last &&
+           prn_opencl_window_fits(&p.window);
+}
+
+static prony_status qlinear_pool_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    pool p;
+    PRN_TRY(qlinear_pool_read(context, &p));
+    return prn_opencl_code_average_prepare(context, &p.window, p.padding,
+                                           prn_quant_scalar_get(context, X_SCALE, X_ZERO),
+                                           prn_quant_scalar_get(context, Y_SCALE, Y_ZERO), out);
+}
+#endif
+
 /* ---- rows */
 
 static prony_status check_window(const prony_context *context)
@@ -338,12 +360,14 @@ static prony_status check_window(const prony_context *context)
 
 // clang-format off
 static const prn_kernel average_pool_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_average_pool_opencl", PRN_TYPES_8_BIT, qlinear_pool_opencl_supported, qlinear_pool_opencl_prepare, .host_inputs = 0x1e)
     {.name = "qlinear_average_pool_native", .backend = "native", .layouts = qlinear_pool_layouts, .prepare = qlinear_pool_prepare,
      .run = qlinear_pool_run_native, .release = prn_free},
     {.name = "qlinear_average_pool_reference", .backend = "reference", .prepare = qlinear_pool_prepare, .run = qlinear_pool_run_reference,
      .release = prn_free},
     {0}};
 static const prn_kernel global_average_pool_kernels[] = {
+    PRN_OPENCL_ROW("qlinear_global_average_pool_opencl", PRN_TYPES_8_BIT, qlinear_pool_opencl_supported, qlinear_pool_opencl_prepare, .host_inputs = 0x1e)
     {.name = "qlinear_global_average_pool_native", .backend = "native", .layouts = qlinear_pool_layouts, .prepare = qlinear_pool_prepare,
      .run = qlinear_pool_run_native, .release = prn_free},
     {.name = "qlinear_global_average_pool_reference", .backend = "reference", .prepare = qlinear_pool_prepare, .run = qlinear_pool_run_reference,

@@ -12,6 +12,7 @@
 #include "base/threads/cancel.h"
 #include "ops/kernels/int8/quantized.h"
 #include "ops/kernels/vector/vec.h"
+#include "ops/vendor/opencl/opencl_quantize.h"
 
 typedef struct quantize_params {
     int64_t axis, saturate, block_size, output_dtype, precision;
@@ -380,24 +381,65 @@ static prony_status dynamic_reference(const prony_context *context)
     return PRONY_OK;
 }
 
+/* ---- OpenCL */
+
+#ifdef PRN_HAVE_OPENCL
+static bool is_code(const prony_value *value)
+{
+    return !value || (PRN_TYPES_8_BIT >> value->dtype & 1);
+}
+
+/* float32 numbers and scales, 8-bit codes. */
+static bool quantize_op_opencl_takes(const prony_context *context, const prony_value *codes, const prony_value *numbers)
+{
+    return is_code(codes) && is_code(prn_input(context, ZERO)) && numbers->dtype == PRONY_FLOAT32 &&
+           context->inputs[SCALE]->dtype == PRONY_FLOAT32 && prn_opencl_quantized_supported(context, 7);
+}
+
+static bool quantize_opencl_supported(const prony_context *context)
+{
+    return quotient_type(context) == PRONY_FLOAT32 &&
+           quantize_op_opencl_takes(context, context->outputs[0], context->inputs[X]);
+}
+
+static bool dequantize_opencl_supported(const prony_context *context)
+{
+    return quantize_op_opencl_takes(context, context->inputs[X], context->outputs[0]);
+}
+
+static prony_status quantize_opencl_prepare(const prony_context *context, prn_prepared *out)
+{
+    prn_quant quant;
+    PRN_TRY(read_quant(context, &quant));
+    return prn_opencl_quantize_prepare(context, &quant, context->outputs[0]->dtype == PRONY_FLOAT32, out);
+}
+
+static bool dynamic_opencl_supported(const prony_context *context)
+{
+    return prn_output(context, 0) && prn_output(context, 1) && prn_output(context, 2) &&
+           prn_opencl_quantized_supported(context, 1);
+}
+#endif
+
 /* ---- rows */
 
 // clang-format off
 static const prn_kernel quantize_kernels[] = {
+    PRN_OPENCL_ROW("quantize_linear_opencl", PRN_TYPE_F32, quantize_opencl_supported, quantize_opencl_prepare)
     {.name = "quantize_linear_native", .backend = "native", .prepare = quantize_op_prepare, .run = quantize_native, .release = prn_free},
     {.name = "quantize_linear_reference", .backend = "reference", .prepare = quantize_op_prepare, .run = quantize_reference, .release = prn_free},
     {0}};
 static const prn_kernel dequantize_kernels[] = {
+    PRN_OPENCL_ROW("dequantize_linear_opencl", PRN_TYPES_8_BIT, dequantize_opencl_supported, quantize_opencl_prepare)
     {.name = "dequantize_linear_native", .backend = "native", .prepare = quantize_op_prepare, .run = dequantize_native, .release = prn_free},
     {.name = "dequantize_linear_reference", .backend = "reference", .prepare = quantize_op_prepare, .run = dequantize_reference, .release = prn_free},
     {0}};
-// clang-format on
 static const prn_kernel dynamic_kernels[] = {
+    PRN_OPENCL_ROW("dynamic_linear_opencl", PRN_TYPE_F32, dynamic_opencl_supported, prn_opencl_quantize_dynamic_prepare)
     {.name = "dynamic_linear_native", .backend = "native", .run = dynamic_native},
     {.name = "dynamic_linear_reference", .backend = "reference", .run = dynamic_reference},
     {0}};
 
-// clang-format off
 const prn_op prn_ops_quantize[] = {
     {.name = "QuantizeLinear", .since_opset = 10, .inputs = {2, 3}, .flags = PRN_OP_INT_WEIGHTS,
      .non_weight_inputs = 6,

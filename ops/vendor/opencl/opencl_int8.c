@@ -12,7 +12,9 @@ typedef struct codes {
     cl_int batch[BATCHES], a_batch[BATCHES], b_batch[BATCHES], c_batch[BATCHES];
     cl_int a_row, a_depth, b_depth, b_column, c_row;
     cl_int a_zero_step, b_zero_step, factor_step, added_row, added_column;
-    cl_float low, high, zero, least, most;
+    cl_float low, high, zero, least, most, middle_low, middle_high, middle_factor, residual_factor;
+    cl_int residual_zero;
+    cl_int in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], plane, groups, group_in;
 } codes;
 
 bool prn_opencl_int8_supported(const prony_context *context, uint32_t inputs)
@@ -98,6 +100,103 @@ prony_status prn_opencl_int8_prepare(const prony_context *context, const prn_ope
     prn_opencl_argument(&b, &p, sizeof p);
     prn_opencl_work(&b, (size_t)(p.columns + EACH - 1) / EACH, (size_t)(p.rows + EACH - 1) / EACH,
                     (size_t)problem->shape->items, SIDE, SIDE, 1);
+    return prn_opencl_end(&b, out);
+}
+
+/* ---- convolution ---- */
+
+/* Rows are a group's filters, columns output positions, items images and their groups. */
+static codes opencl_int8_conv_codes_of(const prony_context *context, const prn_opencl_int8_conv *problem)
+{
+    const prn_conv *c = problem->conv;
+    const prn_window *w = &c->window;
+    const prn_qint8_epilogue *f = &problem->finish;
+    const int64_t depth = c->group_in * c->kernel_volume;
+    const bool is_signed = context->outputs[0]->dtype == PRONY_INT8;
+    codes p = {.rows = (cl_int)c->group_out,
+               .columns = (cl_int)c->out_spatial,
+               .depth = (cl_int)depth,
+               .batch_rank = 2,
+               .batch = {(cl_int)c->batch, (cl_int)c->groups},
+               .a_batch = {0, (cl_int)(c->group_out * depth)},
+               .b_batch = {(cl_int)(c->in_channels * c->in_spatial), (cl_int)(c->group_in * c->in_spatial)},
+               .c_batch = {(cl_int)(c->out_channels * c->out_spatial), (cl_int)(c->group_out * c->out_spatial)},
+               .a_row = (cl_int)depth,
+               .a_depth = 1,
+               .c_row = (cl_int)c->out_spatial,
+               .a_zero_step = problem->w_zero_lines,
+               .factor_step = 1,
+               .low = f->low,
+               .high = f->high,
+               .zero = (float)f->zero,
+               .least = is_signed ? -128.0f : 0.0f,
+               .most = is_signed ? 127.0f : 255.0f,
+               .middle_low = f->middle_low,
+               .middle_high = f->middle_high,
+               .middle_factor = f->middle_factor,
+               .residual_factor = f->residual_factor,
+               .residual_zero = f->residual_zero,
+               .plane = (cl_int)c->in_spatial,
+               .groups = (cl_int)c->groups,
+               .group_in = (cl_int)c->group_in};
+    for (int a = 0; a < PRN_WINDOW_AXES; a++) {
+        p.in[a] = (cl_int)w->in[a];
+        p.out[a] = (cl_int)w->out[a];
+        p.kernel[a] = (cl_int)w->kernel[a];
+        p.stride[a] = (cl_int)w->stride[a];
+        p.dilation[a] = (cl_int)w->dilation[a];
+        p.pad[a] = (cl_int)w->pad_begin[a];
+    }
+    return p;
+}
+
+static void define_conv(opencl_defines *defines, const prony_context *context, const prn_opencl_int8_conv *problem)
+{
+    const bool is_signed = context->outputs[0]->dtype == PRONY_INT8;
+    prn_opencl_define(defines, "#define WINDOW\n#define A_SIGNED %d\n#define B_SIGNED %d\n#define %s\n#define OUT %s\n",
+                      problem->w_signed, problem->x_signed, problem->factors ? "CODES" : "SUMS",
+                      !problem->factors ? "int"
+                      : is_signed       ? "char"
+                                        : "uchar");
+    if (problem->w_zero >= 0) prn_opencl_define(defines, "#define A_ZERO\n");
+    if (problem->x_zero >= 0) prn_opencl_define(defines, "#define B_ZERO\n");
+    if (problem->bias >= 0) prn_opencl_define(defines, "#define ADDED\n");
+    if (problem->residual < 0) return;
+    prn_opencl_define(defines, "#define RESIDUAL %s\n", problem->finish.residual_signed ? "char" : "uchar");
+    if (problem->finish.rounds) prn_opencl_define(defines, "#define MIDDLE\n");
+}
+
+prony_status prn_opencl_int8_conv_prepare(const prony_context *context, const prn_opencl_int8_conv *problem,
+                                          prn_prepared *out)
+{
+    enum { GROUP = 64, FEW = 8 }; /* a tile is 32 filters high: with few of them, an output a work item */
+    const prn_conv *c = problem->conv;
+    const codes p = opencl_int8_conv_codes_of(context, problem);
+    const bool few = problem->transposed || c->group_out < FEW;
+    opencl_defines defines = {0};
+    opencl_builder b = prn_opencl_begin(context, 1);
+    define_conv(&defines, context, problem);
+    prn_opencl_launch(&b, &prn_opencl_codes, &defines,
+                      problem->transposed ? "transpose_codes"
+                      : few               ? "convolve_codes"
+                                          : "multiply_codes");
+    prn_opencl_input(&b, (size_t)problem->w, 0);
+    prn_opencl_input(&b, (size_t)problem->x, 0);
+    add_optional(&b, problem->w_zero);
+    add_optional(&b, problem->x_zero);
+    add_optional(&b, problem->bias);
+    if (problem->factors) prn_opencl_table(&b, problem->factors, (size_t)c->out_channels * sizeof *problem->factors);
+    add_optional(&b, problem->residual);
+    prn_opencl_output(&b, 0, 0);
+    prn_opencl_argument(&b, &p, sizeof p);
+    if (few) {
+        const int64_t count = prony_shape_numel(&context->outputs[0]->shape);
+        prn_opencl_int(&b, count);
+        prn_opencl_work(&b, (size_t)count, 1, 1, GROUP, 1, 1);
+    } else {
+        prn_opencl_work(&b, (size_t)(p.columns + EACH - 1) / EACH, (size_t)(p.rows + EACH - 1) / EACH,
+                        (size_t)(c->batch * c->groups), SIDE, SIDE, 1);
+    }
     return prn_opencl_end(&b, out);
 }
 #endif

@@ -3,6 +3,8 @@
 #define PRN_OPS_VENDOR_OPENCL_INT8_H
 
 #include "ops/kernels/gemm/matmul.h"
+#include "ops/kernels/int8/int8_dot.h"
+#include "ops/kernels/window/conv_problem.h"
 #include "ops/vendor/opencl/opencl.h"
 
 /* Numbers of inputs; PRN_OPENCL_INT8_NONE: the node has none. */
@@ -22,6 +24,18 @@ typedef struct prn_opencl_int8 {
 
 /* Inputs that the mask names are the device's; every other one is a constant on the host. */
 bool prn_opencl_int8_supported(const prony_context *context, uint32_t inputs);
+/* A convolution of codes. Inputs as above; the zero point of A is one for all or one for each output channel, that of B, the
+ * windows, is one. */
+typedef struct prn_opencl_int8_conv {
+    const prn_conv *conv;
+    int x, w, x_zero, w_zero, bias, residual; /* bias: int32 */
+    bool w_zero_lines, w_signed, x_signed, transposed;
+    const float *factors;      /* of each output channel; NULL: the sums are the result */
+    prn_qint8_epilogue finish; /* but bias and scale */
+} prn_opencl_int8_conv;
+
+prony_status prn_opencl_int8_conv_prepare(const prony_context *context, const prn_opencl_int8_conv *problem,
+                                          prn_prepared *out);
 prony_status prn_opencl_int8_prepare(const prony_context *context, const prn_opencl_int8 *problem, prn_prepared *out);
 
 #endif

@@ -118,6 +118,8 @@ static const char *type_of(prony_dtype dtype)
         return "int";
     case PRONY_INT64:
         return "long";
+    case PRONY_INT8:
+        return "char";
     case PRONY_UINT8:
     case PRONY_BOOL:
         return "uchar";

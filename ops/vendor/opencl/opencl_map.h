@@ -10,9 +10,9 @@ bool prn_opencl_map_supported(const prony_context *context);
 /* Of input 0; the other inputs are constants that `prepare` reads on the host (host_inputs). */
 bool prn_opencl_first_supported(const prony_context *context);
 bool prn_opencl_binary_supported(const prony_context *context);
-/* Types that copies take: float32, and what float32 graphs need between float operators. Shapes and their computations
- * stay on the host. */
-#define PRN_OPENCL_COPIED (PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL))
+/* Types that copies take: float32, what float32 graphs need between float operators, and 8-bit codes. Shapes and their
+ * computations stay on the host. */
+#define PRN_OPENCL_COPIED (PRN_TYPE_F32 | PRN_TYPE(PRONY_BOOL) | PRN_TYPE(PRONY_INT8) | PRN_TYPE(PRONY_UINT8))
 /* Of all inputs, which are alike. */
 bool prn_opencl_copy_supported(const prony_context *context);
 /* true: copies take the value's type and rank, and it is no part of a computation of shapes. */
@@ -26,7 +26,7 @@ prony_status prn_opencl_map_prepare(const prony_context *context, prn_prepared *
 prony_status prn_opencl_biased_map_prepare(const prony_context *context, prn_prepared *out, prn_map_id map, float a,
                                            float b);
 /* Output 0 = `text`, an expression of OpenCL C in x (input 0), a and b. Both have types that the device knows: float32,
- * int32, int64, uint8, bool. */
+ * int32, int64, int8, uint8, bool. */
 prony_status prn_opencl_expression_prepare(const prony_context *context, prn_prepared *out, const char *text, float a,
                                            float b);
 /* Output 0 = input 0 op input 1 op …, broadcast. */

@@ -34,6 +34,10 @@ prony_status prn_opencl_pool_prepare(const prony_context *context, const prn_win
     opencl_builder b = prn_opencl_begin(context, 1);
     const bool indices = prn_output(context, 1);
     prn_opencl_define(&defines, "#define POOL %s\n", pool->average ? "AVERAGE" : "MAXIMUM");
+    if (context->inputs[0]->dtype == PRONY_INT8)
+        prn_opencl_define(&defines, "#define POOLED char\n#define LOWEST -128\n");
+    if (context->inputs[0]->dtype == PRONY_UINT8)
+        prn_opencl_define(&defines, "#define POOLED uchar\n#define LOWEST 0\n");
     if (indices) prn_opencl_define(&defines, "#define INDICES %d\n", pool->column_major ? 2 : 1);
     prn_opencl_launch(&b, &prn_opencl_window, &defines, "pool");
     prn_opencl_input(&b, 0, 0);

@@ -1,4 +1,4 @@
-/* Pools of float32 on an OpenCL device, an output element a work item. */
+/* Pools of float32, and largest 8-bit codes, on an OpenCL device, an output element a work item. */
 #ifndef PRN_OPS_VENDOR_OPENCL_POOL_H
 #define PRN_OPS_VENDOR_OPENCL_POOL_H
 

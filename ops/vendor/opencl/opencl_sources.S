@@ -11,3 +11,4 @@
         embed prn_cl_index, "index.cl"
         embed prn_cl_lowbit, "lowbit.cl"
         embed prn_cl_codes, "int8.cl"
+        embed prn_cl_quantize, "quantize.cl"

@@ -13,5 +13,6 @@ SOURCE(attention)
 SOURCE(index)
 SOURCE(lowbit)
 SOURCE(codes)
+SOURCE(quantize)
 SOURCE(peaks)
 #endif

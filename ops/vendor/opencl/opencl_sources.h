@@ -8,6 +8,6 @@ typedef struct prn_opencl_source {
 
 extern const prn_opencl_source prn_opencl_common; /* stands before every other one */
 extern const prn_opencl_source prn_opencl_map, prn_opencl_gemm, prn_opencl_window, prn_opencl_rows,
-    prn_opencl_attention, prn_opencl_index, prn_opencl_lowbit, prn_opencl_codes, prn_opencl_peaks;
+    prn_opencl_attention, prn_opencl_index, prn_opencl_lowbit, prn_opencl_codes, prn_opencl_quantize, prn_opencl_peaks;
 
 #endif

@@ -81,8 +81,12 @@ __kernel void transposed(__global const float *x, ulong x_at, __global const flo
  * the largest element's number too, 0 of its plane in the padding; 2: counted with the last axis slowest. */
 #define MAXIMUM 1
 #define AVERAGE 2
+#ifndef POOLED
+#define POOLED float
+#define LOWEST -INFINITY
+#endif
 
-__kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong y_at,
+__kernel void pool(__global const POOLED *x, ulong x_at, __global POOLED *y, ulong y_at,
 #ifdef INDICES
                    __global long *indices, ulong indices_at,
 #endif
@@ -93,7 +97,7 @@ __kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong
     if (at >= count) return;
     const int o[3] = {at / p.out[2] / p.out[1] % p.out[0], at / p.out[2] % p.out[1], at % p.out[2]},
               plane = at / (p.out[2] * p.out[1] * p.out[0]);
-    __global const float *from = AT(const float, x) + plane * p.plane;
+    __global const POOLED *from = AT(const POOLED, x) + plane * p.plane;
     int start[3], first[3], last[3]; /* of taps inside the input */
     float taps = 1.0f;
     for (int a = 0; a < 3; a++) {
@@ -105,14 +109,14 @@ __kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong
         first[a] = min(first[a], last[a]);
         taps *= (float)(padded ? min((room + end[a] + dilation - 1) / dilation, p.kernel_[a]) : last[a] - first[a]);
     }
-    float v = POOL == MAXIMUM ? -INFINITY : 0.0f;
+    POOLED v = POOL == MAXIMUM ? LOWEST : 0;
     int best = -1;
     for (int t0 = first[0]; t0 < last[0]; t0++)
         for (int t1 = first[1]; t1 < last[1]; t1++) {
             const int i0 = start[0] + t0 * p.dilation[0], i1 = start[1] + t1 * p.dilation[1];
-            __global const float *line = from + (i0 * p.in[1] + i1) * p.in[2];
+            __global const POOLED *line = from + (i0 * p.in[1] + i1) * p.in[2];
             for (int t2 = first[2]; t2 < last[2]; t2++) {
-                const float e = line[start[2] + t2 * p.dilation[2]];
+                const POOLED e = line[start[2] + t2 * p.dilation[2]];
                 if (POOL == MAXIMUM) {
                     if (best < 0 || e > v || (e != e && v == v)) {
                         best = (int)(line - from) + start[2] + t2 * p.dilation[2];
@@ -122,7 +126,7 @@ __kernel void pool(__global const float *x, ulong x_at, __global float *y, ulong
                     v += e;
             }
         }
-    AT(float, y)[at] = POOL == MAXIMUM ? v : v / taps;
+    AT(POOLED, y)[at] = POOL == MAXIMUM ? v : v / taps;
 #ifdef INDICES
     const int largest = max(best, 0), i2 = largest % p.in[2], i1 = largest / p.in[2] % p.in[1],
               i0 = largest / p.in[2] / p.in[1];
