@@ -35,11 +35,6 @@ bool prn_int_conv_opencl_supported(const prony_context *context)
            prn_int_conv_describe(context, &c) == PRONY_OK && prn_opencl_window_fits(&c.conv.window);
 }
 
-static int int_conv_input_or_none(const prony_context *context, size_t input)
-{
-    return prn_input(context, input) ? (int)input : PRN_OPENCL_INT8_NONE;
-}
-
 /* The factors of all channels, then the launch, which copies them. */
 prony_status prn_int_conv_opencl_prepare(const prony_context *context, prn_prepared *out)
 {
@@ -52,10 +47,10 @@ prony_status prn_int_conv_opencl_prepare(const prony_context *context, prn_prepa
     const prn_opencl_int8_conv problem = {.conv = &c.conv,
                                           .x = (int)at->x,
                                           .w = (int)at->w,
-                                          .x_zero = int_conv_input_or_none(context, at->x_zero),
-                                          .w_zero = int_conv_input_or_none(context, at->w_zero),
-                                          .bias = int_conv_input_or_none(context, at->bias),
-                                          .residual = int_conv_input_or_none(context, at->residual),
+                                          .x_zero = prn_opencl_int8_input(context, at->x_zero),
+                                          .w_zero = prn_opencl_int8_input(context, at->w_zero),
+                                          .bias = prn_opencl_int8_input(context, at->bias),
+                                          .residual = prn_opencl_int8_input(context, at->residual),
                                           .w_zero_lines = c.w_zero.value && c.w_zero.step != 0,
                                           .w_signed = c.w_type == PRONY_INT8,
                                           .x_signed = c.x_type == PRONY_INT8,

@@ -37,11 +37,6 @@ bool prn_int_matmul_opencl_supported(const prony_context *context)
            (!m.bias || m.bias->dtype == PRONY_FLOAT32) && (m.integers || int_matmul_factors_known(&m));
 }
 
-static int input_or_none(const prony_context *context, size_t input)
-{
-    return prn_input(context, input) ? (int)input : PRN_OPENCL_INT8_NONE;
-}
-
 /* Describes the product to the device. Factors [1, or N if B has a scale per column] combine the scales of A, B and the
  * result; the device gets a copy. A product with an integer result has none. */
 prony_status prn_int_matmul_opencl_prepare(const prony_context *context, prn_prepared *out)
@@ -56,10 +51,10 @@ prony_status prn_int_matmul_opencl_prepare(const prony_context *context, prn_pre
     const prn_opencl_int8 problem = {.shape = &m.product.shape,
                                      .a = (int)at.a,
                                      .b = (int)at.b,
-                                     .a_zero = input_or_none(context, at.a_zero),
-                                     .b_zero = input_or_none(context, at.b_zero),
-                                     .added = input_or_none(context, at.c),
-                                     .bias = input_or_none(context, at.bias),
+                                     .a_zero = prn_opencl_int8_input(context, at.a_zero),
+                                     .b_zero = prn_opencl_int8_input(context, at.b_zero),
+                                     .added = prn_opencl_int8_input(context, at.c),
+                                     .bias = prn_opencl_int8_input(context, at.bias),
                                      .a_zero_lines = is_of_lines(&m.product.a_zero),
                                      .b_zero_lines = is_of_lines(&m.product.b_zero),
                                      .added_row = m.rs_c,

@@ -19,9 +19,6 @@ ALLOWED = {
        for name in ("begin", "end", "multiply", "panel", "rows", "rows_around", "store")},
 }
 LONG = 25
-# Older functions that still lack their comment; a name is taken out with its function's comment.
-UNCOMMENTED = {"describe_device", "opencl_int8_codes_of", "prn_opencl_code", "prn_opencl_kv_cache_read", "prn_opencl_nbit_prepare",
-               "prn_opencl_pool_prepare", "prn_opencl_rotate_prepare"}
 BANNER = re.compile(r"/\* -{2,} .* \*/|// clang-format (on|off)")
 SIGNATURE = re.compile(r"([a-z]\w*)\((?!\()")
 COMMENTS = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
@@ -62,9 +59,8 @@ def main():
         for name in functions(text):
             files[name].append(str(path.relative_to(root)))
         for line, name in uncommented(text):
-            if name not in UNCOMMENTED:
-                print(f"{path.relative_to(root)}:{line}: '{name}' has {LONG} lines or more: wanted its purpose and invariant above it")
-                problems += 1
+            print(f"{path.relative_to(root)}:{line}: '{name}' has {LONG} lines or more: wanted its purpose and invariant above it")
+            problems += 1
     for name, where in sorted(files.items()):
         if len(where) > 1 and name not in ALLOWED:
             print(f"'{name}' is defined in {', '.join(where)}: each needs its file's or operator's prefix")

@@ -353,6 +353,8 @@ bool prn_opencl_rotate_supported(const prony_context *context, size_t cosines, s
     return prn_opencl_takes_inputs(context, 1u | 1u << cosines | 1u << sines);
 }
 
+/* One work item turns one element. Positions that come with the run stand in a table, which begins as zeros and is filled by
+ * prn_opencl_rotate_run; without them row s takes angle s. */
 prony_status prn_opencl_rotate_prepare(const prony_context *context, const prn_opencl_rotation *rotation,
                                        prn_prepared *out)
 {

@@ -82,6 +82,8 @@ static const char *pci_address(cl_device_id id)
     return kept ? kept : "";
 }
 
+/* Fills d->info with the driver's answers; a number that the driver does not tell is 0. d owns the texts but `platform`,
+ * which outlives it. */
 static void describe_device(prn_device *d, const char *platform, size_t number)
 {
     char id[32];

@@ -17,6 +17,11 @@ typedef struct codes {
     cl_int in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], plane, groups, group_in;
 } codes;
 
+int prn_opencl_int8_input(const prony_context *context, size_t input)
+{
+    return prn_input(context, input) ? (int)input : PRN_OPENCL_INT8_NONE;
+}
+
 bool prn_opencl_int8_supported(const prony_context *context, uint32_t inputs)
 {
     const prony_value *y = context->outputs[0];
@@ -26,6 +31,8 @@ bool prn_opencl_int8_supported(const prony_context *context, uint32_t inputs)
            (y->dtype == PRONY_INT32 || y->dtype == PRONY_FLOAT32 || y->dtype == PRONY_INT8 || y->dtype == PRONY_UINT8);
 }
 
+/* The product as kernels/int8.cl reads it, member by member. Sizes and strides are of elements; `supported` has refused what
+ * an int cannot hold. Results are clamped to [least, most], the range of the output's type. */
 static codes opencl_int8_codes_of(const prony_context *context, const prn_opencl_int8 *problem)
 {
     const prn_matmul_desc *d = problem->shape;

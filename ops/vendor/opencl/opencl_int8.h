@@ -9,6 +9,8 @@
 
 /* Numbers of inputs; PRN_OPENCL_INT8_NONE: the node has none. */
 enum { PRN_OPENCL_INT8_NONE = -1 };
+int prn_opencl_int8_input(const prony_context *context, size_t input);
+
 /* Output 0 of A (codes less zero points of rows) and B (of columns): int32 sums, or sums times factors and a bias, or codes
  * of these. */
 typedef struct prn_opencl_int8 {

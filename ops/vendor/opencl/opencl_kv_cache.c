@@ -136,6 +136,8 @@ static prony_status opencl_kv_cache_take(const prony_context *context, size_t by
     return prony_fail(context, PRONY_OUT_OF_MEMORY, "%s: no room for a cache of %zu bytes", d->info.id, bytes);
 }
 
+/* A known cache keeps its memory from run to run; rows that the device has already are not copied again. Other blocks than
+ * last time make its rows invalid. The lock guards the list alone, because one run at a time uses a cache. */
 prony_status prn_opencl_kv_cache_read(const prony_context *context, const prn_opencl_kv_cache *cache, size_t rows,
                                       void **address, bool *kept)
 {

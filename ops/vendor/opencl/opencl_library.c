@@ -66,6 +66,7 @@ bool prn_opencl_refuses(void)
     return true;
 }
 
+/* Names alone: a driver's own codes, and those of extensions, are unknown here. */
 const char *prn_opencl_code(cl_int code)
 {
 #define CODE(name)                                                                                                     \

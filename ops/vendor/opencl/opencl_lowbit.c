@@ -19,6 +19,8 @@ bool prn_opencl_nbit_supported(const prony_context *context, const prn_opencl_nb
            (!zeros || zeros->dtype == PRONY_UINT8 || zeros->dtype == PRONY_FLOAT32) && problem->rows > 0;
 }
 
+/* A work group of ITEMS computes COLUMNS columns of `few` rows. `few` is part of the program: one row, a small batch and a
+ * prompt each have a program of their own, and the last rows of a prompt are masked. */
 prony_status prn_opencl_nbit_prepare(const prony_context *context, const prn_opencl_nbit *problem, prn_prepared *out)
 {
     const prony_value *zeros = prn_input(context, ZEROS), *bias = prn_input(context, BIAS);

@@ -17,6 +17,8 @@ bool prn_opencl_pool_supported(const prony_context *context, const prn_window *f
     return prn_opencl_window_fits(from) && prn_opencl_takes(context, true);
 }
 
+/* One work item computes one element of the result. Codes of 8 bits begin at the lowest one of their type, so a window
+ * without elements gives that. */
 prony_status prn_opencl_pool_prepare(const prony_context *context, const prn_window *from, const prn_opencl_pool *pool,
                                      prn_prepared *out)
 {

@@ -104,6 +104,8 @@ prony_status prn_opencl_quantize_dynamic_prepare(const prony_context *context, p
 
 /* ---- two tensors ---- */
 
+/* One work item computes one element. Axes that both inputs broadcast alike are merged first, so most sums have rank 1; an
+ * input that repeats along an axis has stride 0 there. */
 prony_status prn_opencl_code_pair_prepare(const prony_context *context, const prn_opencl_code_pair *pair,
                                           prn_prepared *out)
 {
@@ -168,6 +170,8 @@ prony_status prn_opencl_look_up_prepare(const prony_context *context, const prn_
 
 /* ---- averages ---- */
 
+/* One work item sums one window as integers, scales the mean and rounds half to even. `padding`: padded
+ * elements count in the divisor. */
 prony_status prn_opencl_code_average_prepare(const prony_context *context, const prn_window *window, bool padding,
                                              prn_quant_scalar from, prn_quant_scalar to, prn_prepared *out)
 {
