@@ -33,11 +33,10 @@
  * is called while they live, as it may overwrite them; code that is not optimised or that sanitizers change has calls. */
 #if defined(__OPTIMIZE__) && !defined(PRN_SANITIZED)
 #define PRN_PINNED
-#define PRN_PINNED_SUMS(X)                                                                                             \
-    X(0, 31)                                                                                                           \
-    X(1, 30)                                                                                                           \
-    X(2, 29) X(3, 28) X(4, 27) X(5, 26) X(6, 25) X(7, 24) X(8, 23) X(9, 22) X(10, 21) X(11, 20) X(12, 19) X(13, 18)    \
-        X(14, 17) X(15, 16) X(16, 15) X(17, 14) X(18, 13) X(19, 12)
+#define PRN_PINNED_5(X) X(0, 31) X(1, 30) X(2, 29) X(3, 28) X(4, 27)
+#define PRN_PINNED_10(X) PRN_PINNED_5(X) X(5, 26) X(6, 25) X(7, 24) X(8, 23) X(9, 22)
+#define PRN_PINNED_15(X) PRN_PINNED_10(X) X(10, 21) X(11, 20) X(12, 19) X(13, 18) X(14, 17)
+#define PRN_PINNED_SUMS(X) PRN_PINNED_15(X) X(15, 16) X(16, 15) X(17, 14) X(18, 13) X(19, 12)
 #define PRN_PINNED_SUM(i, number) register float32x4_t sum_##i __asm__("v" #number) = {0};
 #endif
 #endif
