@@ -2,10 +2,15 @@
  * taps pass. Invariant: each output is summed in one order, whatever the lanes: taps by row and column; then the bias,
  * then a residual. */
 #include "ops/conv/conv_depthwise_simd.h"
+#include "base/cpu/fma_lane.h"
 #include "base/cpu/simd.h"
 #include "ops/kernels/vector/vec_math.h"
 
-#if VEC_LANES == 16 || defined(PRN_NEON)
+#include <limits.h>
+
+#ifdef PRN_PINNED
+#define POSITIONS 16 /* a Neoverse V1 starts four multiply-adds a cycle, and each takes four cycles */
+#elif VEC_LANES == 16 || defined(PRN_NEON)
 #define POSITIONS 12
 #else
 #define POSITIONS 6
@@ -47,12 +52,70 @@ VEC_INLINE void conv_depthwise_simd_tap(vf *sum, const float *x, const float *we
     for (int p = 0; p < positions; p++) sum[p] += v_load(x + p * step * VEC_LANES) * weight;
 }
 
+#ifdef PRN_PINNED
+/* A tile of AArch64: its sums are pinned to registers, so that gcc leaves no copies in their chains, and a row of taps is
+ * a macro, as no function takes such a variable. An output's taps come in the order of conv_depthwise_simd_tap. */
+#define BEGIN_SUMS PRN_PINNED_SUMS(PRN_PINNED_SUM)
+#define TAKE_SUM(i, number)                                                                                            \
+    if (i < positions) sum[i] = (vf)sum_##i;
+#define END_SUMS PRN_PINNED_SUMS(TAKE_SUM)
+#define ADD_ANY(i, number)                                                                                             \
+    if (i < positions) PRN_FMA_VECTOR(sum_##i, v_load(tap + i * row->stride * VEC_LANES), weight);
+#define ADD_KNOWN(i, number)                                                                                           \
+    if (i < positions && i * stride + kx >= first && i * stride + kx < end)                                            \
+        PRN_FMA_VECTOR(sum_##i, v_load(x + (i * stride + kx) * VEC_LANES), weight);
+
+/* Outputs [at, at + positions) of windows of any kernel and stride. No column is padding. */
+VEC_INLINE void pinned_tile_of_any(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions)
+{
+    vf sum[POSITIONS];
+    BEGIN_SUMS
+    for (int64_t ky = rows->first; ky < rows->end; ky++) {
+        const float *tap =
+            row->x + ((row->top + ky * row->dilation[0]) * row->width + row->left + at * row->stride) * VEC_LANES;
+        const float *weights = row->weights + ky * row->kernel[1] * VEC_LANES;
+        for (int64_t kx = 0; kx < row->kernel[1]; kx++, tap += row->dilation[1] * VEC_LANES) {
+            const vf weight = v_load(weights + kx * VEC_LANES);
+            PRN_PINNED_SUMS(ADD_ANY)
+        }
+    }
+    END_SUMS
+    conv_depthwise_simd_finish(row, at, sum, positions);
+}
+
+/* The same where stride and kernel are constants, as are the columns [first, end) that are not padding, counted from
+ * the first window's. */
+VEC_INLINE void pinned_tile(const prn_depthwise_row *row, const taps *rows, int64_t at, const int positions,
+                            const int stride, const int kernel, const int first, const int end)
+{
+    vf sum[POSITIONS];
+    BEGIN_SUMS
+    for (int64_t ky = rows->first; ky < rows->end; ky++) {
+        const float *x =
+            row->x + ((row->top + ky * row->dilation[0]) * row->width + row->left + at * stride) * VEC_LANES;
+        const float *weights = row->weights + ky * kernel * VEC_LANES;
+        PRN_UNROLL
+        for (int kx = 0; kx < kernel; kx++) {
+            const vf weight = v_load(weights + kx * VEC_LANES);
+            PRN_PINNED_SUMS(ADD_KNOWN)
+        }
+    }
+    END_SUMS
+    conv_depthwise_simd_finish(row, at, sum, positions);
+}
+#endif
+
 /* Outputs [at, at + positions), none of whose columns is padding; positions, stride and kernel columns (0: any) are
- * constants after inlining. One branch holds both loops over columns: in two loops after each other gcc 12 copies NEON's
- * sums between registers (30 times in the loop of 7 columns, here 6 times). */
+ * constants after inlining. */
 VEC_INLINE void conv_depthwise_simd_tile(const prn_depthwise_row *row, const taps *rows, int64_t at,
                                          const int positions, const int64_t stride, const int64_t kernel)
 {
+#ifdef PRN_PINNED
+    if (kernel)
+        pinned_tile(row, rows, at, positions, (int)stride, (int)kernel, 0, INT_MAX);
+    else
+        pinned_tile_of_any(row, rows, at, positions);
+#else
     vf sum[POSITIONS];
     const int64_t step = stride ? stride : row->stride;
     PRN_UNROLL
@@ -72,6 +135,7 @@ VEC_INLINE void conv_depthwise_simd_tile(const prn_depthwise_row *row, const tap
         }
     }
     conv_depthwise_simd_finish(row, at, sum, positions);
+#endif
 }
 
 /* Zeros that are read as padding. */
@@ -112,6 +176,8 @@ VEC_INLINE void conv_depthwise_simd_inside(const prn_depthwise_row *row, const t
                                            const int64_t stride, const int64_t kernel)
 {
     for (; at + POSITIONS <= last; at += POSITIONS) conv_depthwise_simd_tile(row, rows, at, POSITIONS, stride, kernel);
+    for (; POSITIONS > 12 && at + 12 <= last; at += 12) conv_depthwise_simd_tile(row, rows, at, 12, stride, kernel);
+    for (; POSITIONS > 12 && at + 8 <= last; at += 8) conv_depthwise_simd_tile(row, rows, at, 8, stride, kernel);
     for (; POSITIONS > 6 && at + 6 <= last; at += 6) conv_depthwise_simd_tile(row, rows, at, 6, stride, kernel);
     for (; at + 4 <= last; at += 4) conv_depthwise_simd_tile(row, rows, at, 4, stride, kernel);
     if (at + 2 <= last) {
@@ -128,8 +194,12 @@ VEC_INLINE void conv_depthwise_simd_edge_tile(const prn_depthwise_row *row, cons
                                               const int positions, const int stride, const int kernel,
                                               const int missing, const bool left, const bool right)
 {
-    vf sum[WIDE_EDGE];
     const int half = kernel / 2;
+#ifdef PRN_PINNED
+    pinned_tile(row, rows, at, positions, stride, kernel, left ? half : 0,
+                right ? stride * positions - missing + half : INT_MAX);
+#else
+    vf sum[WIDE_EDGE];
     PRN_UNROLL
     for (int p = 0; p < positions; p++) sum[p] = (vf){0};
     for (int64_t ky = rows->first; ky < rows->end; ky++) {
@@ -148,6 +218,7 @@ VEC_INLINE void conv_depthwise_simd_edge_tile(const prn_depthwise_row *row, cons
         }
     }
     conv_depthwise_simd_finish(row, at, sum, positions);
+#endif
 }
 
 /* True if the row was one that conv_depthwise_simd_edge_tile can begin and end, and is done. */

@@ -88,6 +88,35 @@ static inline __attribute__((always_inline)) void tap_inputs(const float *x, con
 
 typedef vec sums[PRN_DIRECT_MOST_BLOCKS][PRN_DIRECT_MOST_POSITIONS];
 
+#ifdef PRN_PINNED
+/* sum_tap for sums that are pinned to registers, which no function takes: the caller's blocks and positions are constants
+ * after inlining. */
+#define ADD_PRODUCT(i, number)                                                                                         \
+    if (i / positions == b_) PRN_FMA_ANY_LANE(sum_##i, one_, x_[i % positions], c_)
+#define SUM_TAP(at, weights, channels, blocks, positions, sum)                                                         \
+    do {                                                                                                               \
+        vec x_[PRN_DIRECT_MOST_POSITIONS];                                                                             \
+        PRN_UNROLL                                                                                                     \
+        for (int p_ = 0; p_ < positions; p_++) x_[p_] = *(const vec *)(at)[p_];                                        \
+        PRN_UNROLL                                                                                                     \
+        for (int c_ = 0; c_ < (channels); c_++) {                                                                      \
+            PRN_UNROLL                                                                                                 \
+            for (int b_ = 0; b_ < blocks; b_++) {                                                                      \
+                const vec one_ = *(const vec *)((weights) + (c_ * blocks + b_) * LANES);                               \
+                PRN_PINNED_SUMS(ADD_PRODUCT)                                                                           \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
+#define TAKE_SUM(i, number)                                                                                            \
+    if (i < blocks * positions) sum[i / positions][i % positions] = (vec)sum_##i;
+#define BEGIN_SUMS PRN_PINNED_SUMS(PRN_PINNED_SUM)
+#define END_SUMS PRN_PINNED_SUMS(TAKE_SUM)
+#else
+#define SUM_TAP sum_tap
+#define BEGIN_SUMS
+#define END_SUMS
+#endif
+
 /* channels, blocks and positions are constants after inlining. */
 static inline __attribute__((always_inline)) void sum_tap(const float *const *at, const float *weights,
                                                           const int channels, const int blocks, const int positions,
@@ -197,6 +226,7 @@ static inline __attribute__((always_inline)) void conv_direct_simd_fetch_ahead(c
 static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile *t, const int blocks,
                                                            const int positions, sums sum)
 {
+    BEGIN_SUMS
     for (int64_t i = 0; i < t->in_blocks; i += UNIT_BLOCKS) {
         const float *x = t->x + i * t->x_block, *filters = t->weights + i * t->w_block;
         const int64_t blocks_here = t->in_blocks - i < UNIT_BLOCKS ? t->in_blocks - i : UNIT_BLOCKS;
@@ -208,10 +238,11 @@ static inline __attribute__((always_inline)) void sum_taps(const prn_direct_tile
                 if (k < t->fresh_count)
                     conv_direct_simd_fetch_ahead(x + b * t->x_block, t->ahead + t->fresh[k] * positions, positions);
                 tap_inputs(x + b * t->x_block, t->offsets + k * positions, positions, at);
-                sum_tap(at, weights + b * LANES * blocks * LANES, LANES, blocks, positions, sum);
+                SUM_TAP(at, weights + b * LANES * blocks * LANES, LANES, blocks, positions, sum);
             }
         }
     }
+    END_SUMS
 }
 
 /* One tap: the next tile's input is what follows. */
@@ -220,18 +251,23 @@ static inline __attribute__((always_inline)) void conv_direct_simd_sum_row(const
 {
     const float *x = t->x, *weights = t->weights, *at[PRN_DIRECT_MOST_POSITIONS];
     const int64_t whole = t->in_blocks - t->ends_half;
+    BEGIN_SUMS
     for (int64_t i = 0; i < whole; i++, x += t->x_block, weights += LANES * blocks * LANES) {
         fetch_next(t, i, false);
         PRN_UNROLL
         for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
         for (int p = positions; p < 2 * positions; p += PRN_DIRECT_LINE_FLOATS / LANES)
             __builtin_prefetch(x + p * LANES, 0, 3);
-        sum_tap(at, weights, LANES, blocks, positions, sum);
+        SUM_TAP(at, weights, LANES, blocks, positions, sum);
     }
-    if (!t->ends_half) return;
+    if (!t->ends_half) {
+        END_SUMS
+        return;
+    }
     PRN_UNROLL
     for (int p = 0; p < positions; p++) at[p] = x + p * LANES;
-    sum_tap(at, weights, LANES / 2, blocks, positions, sum);
+    SUM_TAP(at, weights, LANES / 2, blocks, positions, sum);
+    END_SUMS
 }
 
 /* Plain input: one address, as the positions stand at distances that are known. */

@@ -173,6 +173,8 @@ static void define_conv(opencl_defines *defines, const prony_context *context, c
     if (problem->finish.rounds) prn_opencl_define(defines, "#define MIDDLE\n");
 }
 
+/* Three programs: tiles of EACH filters by EACH places, or one output a work item where a group has few filters and where
+ * the convolution is transposed. The order of arguments is that of kernels/int8.cl; the device keeps a copy of factors. */
 prony_status prn_opencl_int8_conv_prepare(const prony_context *context, const prn_opencl_int8_conv *problem,
                                           prn_prepared *out)
 {
