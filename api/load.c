@@ -18,6 +18,7 @@ static prony_status model_load(prony_model **out, prn_model_source *from, const 
     PRN_TRY(prn_model_load(out, from, &own, error));
     (*out)->services = &prn_engine_services;
     (*out)->find_rates = prn_machine_find_rates;
+    (*out)->find_device_peaks = prn_device_find_peaks;
     (*out)->tune_files = &prn_tune_cache;
     return PRONY_OK;
 }

@@ -59,6 +59,7 @@ typedef struct plan_options {
     bool no_rewrites, no_reuse, tune, no_cache;
     const char *device;   /* NULL: the processor alone */
     int64_t device_bytes; /* limit of its memory; 0: none */
+    const char *device_split;
 } plan_options;
 
 typedef struct measuring_options {

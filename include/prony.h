@@ -265,6 +265,17 @@ typedef enum prony_tune {
     PRONY_TUNE_NO_CACHE /* by measurement; what is kept is replaced */
 } prony_tune;
 
+/* Which operators run on a session's device, of those that it has a kernel for. Decisions follow from shapes, from the
+ * limit, and from rates in the user's cache folder, never from times of the run. prony_device_report gives the reasons. */
+typedef enum prony_device_split {
+    /* Operators stay on the host until the others' weights and values fit the device's memory; with the device's peaks
+     * stored (prony_device_peaks_save), so do short chains between operators of the host whose copies take longer than
+     * the device saves. */
+    PRONY_DEVICE_SPLIT_AUTO,
+    PRONY_DEVICE_SPLIT_MEMORY, /* for memory alone */
+    PRONY_DEVICE_SPLIT_NONE    /* all of them; PRONY_LIMIT or PRONY_OUT_OF_MEMORY: they do not fit */
+} prony_device_split;
+
 typedef struct prony_session_options {
     size_t struct_size;
     int intra_op_threads;  /* 0: auto = max(1, floor(min(physical cores in the mask, cgroup quota) / inter-op)) */
@@ -305,9 +316,10 @@ typedef struct prony_session_options {
     prony_tune tune;    /* no effect with "fp32-strict" or max_dims */
     const char *device; /* "opencl": operators that an OpenCL device has a kernel for run there, a GPU if there is one;
                               "opencl:1", "opencl:NAME": that device (prony_device.h). NULL: the processor alone */
-    /* Memory on the device, of all sessions of the process, beyond which no plan is made; 0: no bound but the
-     * device's. */
+    /* Memory on the device, of all sessions of the process; 0: no bound but the device's. `device_split` says how a
+     * plan that needs more becomes one that fits. */
     uint64_t device_memory_limit_bytes;
+    prony_device_split device_split; /* which operators run on the `device` */
 } prony_session_options;
 #define PRONY_SESSION_OPTIONS_INIT PRONY_INIT(prony_session_options)
 

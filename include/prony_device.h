@@ -81,6 +81,23 @@ typedef struct prony_device_copy_row {
     int64_t trace_start_ns, trace_end_ns;
 } prony_device_copy_row;
 
+/* An operator that ran on the host. */
+typedef struct prony_device_host_row {
+    uint32_t operator_index;
+    /* "no kernel": the device has none for these types and shapes. "memory": it does not fit beside the others.
+     * "copies": the copies of a short chain between operators of the host take longer than the device saves. */
+    const char *reason;
+    uint64_t weight_bytes;       /* "memory": constants that it reads */
+    int64_t copies_ns, saved_ns; /* "copies": of its whole chain, by the stored peaks; otherwise -1 */
+} prony_device_host_row;
+
+/* Operators that the device has a kernel for and that stay on the host (prony_session_options.device_split). */
+typedef struct prony_device_split_totals {
+    uint64_t memory_operators, copies_operators;
+    uint64_t weight_bytes; /* constants that are not on the device for want of memory */
+    uint64_t room_bytes;   /* memory there that the plan could have when it was made, with weights that others share */
+} prony_device_split_totals;
+
 /* The device's sensors while runs were measured, ten readings a second: NVIDIA's NVML. NaN: the device lacks the sensor.
  * Other processes that use the device count as well. */
 typedef struct prony_device_sensors {
@@ -113,6 +130,10 @@ typedef struct prony_device_report {
     bool has_sensors; /* the device is NVIDIA's, and NVML knows it */
     prony_device_sensors sensors;
     uint32_t programs_loaded; /* of `programs`: from the user's cache folder */
+    bool is_split;            /* `split` has operators */
+    prony_device_split_totals split;
+    const prony_device_host_row *host_operators;
+    size_t host_operator_count;
 } prony_device_report;
 
 /* NULL: the session had no device. Owned by the report. */

@@ -19,6 +19,7 @@ typedef struct prn_device_times {
 /* A step's share of its plan's device; its context points here. */
 typedef struct prony_device_step { /* the name that prony_operator.h declares */
     prn_device *device;
+    bool stays_on_host;     /* no kernel of the device is supported, though the plan has a device */
     bool timed;             /* the run is stamped: the step waits for its launches, and writes `times` */
     prn_device_times times; /* of the last stamped run */
 } prn_device_step;
@@ -37,6 +38,8 @@ PRN_MUST_USE prony_status prn_device_finish(prn_device *device, prony_error *err
 PRN_MUST_USE prony_status prn_device_constant(prn_device *device, const void *source, const void *data, size_t bytes,
                                               void **out, prony_error *error);
 void prn_device_constant_drop(prn_device *device, void *constant);
+/* true: the bytes of `source` are on the device already. */
+bool prn_device_constant_known(prn_device *device, const void *source);
 
 /* Waits for copies to host bytes that steps queued without waiting. The plan asks before each step on the host and at the
  * end of a run. */
@@ -56,11 +59,15 @@ PRN_MUST_USE prony_status prn_device_cache_open(prn_device *device, const prn_de
 void prn_device_cache_changed(prn_device *device, const void *host);
 void prn_device_cache_close(prn_device *device, const void *host);
 
+/* Bytes of announced caches that no step has read yet. */
+uint64_t prn_device_cache_pending(prn_device *device);
+
 /* Bytes on the device now and at most, of all sessions; buffers and programs that exist (tests). */
 typedef struct prn_device_use {
     uint64_t bytes, peak_bytes, constant_bytes;
     size_t buffers, programs, kernels;
-    size_t loaded; /* of the programs: from the user's cache; the others were compiled */
+    size_t loaded;   /* of the programs: from the user's cache; the others were compiled */
+    size_t refusals; /* buffers that the driver had no memory for, so far */
 } prn_device_use;
 prn_device_use prn_device_usage(prn_device *device);
 

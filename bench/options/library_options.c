@@ -13,6 +13,12 @@ bool forms_need_events(const options *o)
     return false;
 }
 
+static prony_device_split device_split_of(const char *mode)
+{
+    if (mode && strcmp(mode, "memory") == 0) return PRONY_DEVICE_SPLIT_MEMORY;
+    return mode && strcmp(mode, "none") == 0 ? PRONY_DEVICE_SPLIT_NONE : PRONY_DEVICE_SPLIT_AUTO;
+}
+
 prony_session_options session_options(const options *o)
 {
     prony_session_options s = PRONY_SESSION_OPTIONS_INIT;
@@ -21,6 +27,7 @@ prony_session_options session_options(const options *o)
     s.precision = o->precision.name;
     s.device = o->plan.device;
     s.device_memory_limit_bytes = (uint64_t)o->plan.device_bytes;
+    s.device_split = device_split_of(o->plan.device_split);
     s.affinity = o->threads.affinity;
     s.dims = o->model.dims;
     s.dim_count = o->model.dim_count;

@@ -7,6 +7,7 @@
 #include "engine/bind/registry.h"
 #include "engine/bind/weight_cache.h"
 #include "loaders/onnx/model.h"
+#include "prony_device.h"
 #include "ops/op.h"
 #include "prony_quantize.h"
 
@@ -46,8 +47,12 @@ struct prony_model {
     const prn_function **functions; /* of the file, by domain, name and overload */
     prn_budget *budget;             /* of the model and its sessions */
     int64_t load_ns;
-    /* Sets the measured rates of one thread of this machine; leaves rates that were not measured. NULL: no source. */
-    void (*find_rates)(prn_step_rates *rates);
+    /* Sets the measured rates of one thread of this machine; leaves rates that were not measured. NULL: no source.
+     * Fails for want of memory only. */
+    prony_status (*find_rates)(prn_step_rates *rates, prony_error *error);
+    /* Sets the kept peaks of a device. *known false: none are kept. NULL: no source. Fails for want of memory only. */
+    prony_status (*find_device_peaks)(prony_device_peaks *peaks, bool *known, const prony_device_info *device,
+                                      prony_error *error);
     /* Reads names of a decoder's tensors from a file beside the model file `model`. NULL: no source. */
     prony_status (*read_names)(prn_decoder_names *out, const char *model, prn_bump *pool, prony_error *error);
     const struct prn_tune_files *tune_files; /* where sessions keep measured kernel times (engine/plan/tune.h); NULL:

@@ -2,6 +2,7 @@
  * and prony::Copy, which stands between kernels of different memory spaces. Plans with host memory only do not use this
  * file. */
 #include "engine/plan/planner.h"
+#include "engine/plan/split_graph.h"
 #include "ops/device.h"
 
 enum { ALIGNMENT = 64 };
@@ -48,13 +49,24 @@ static void find_buffers(prn_plan *plan, uint8_t number, place_buffers *b)
     }
 }
 
+uint64_t prn_plan_device_limit(const prn_plan_options *options)
+{
+    if (!options->device) return UINT64_MAX;
+    const uint64_t given = options->device_bytes ? options->device_bytes : UINT64_MAX,
+                   own = options->device_split == PRONY_DEVICE_SPLIT_NONE
+                             ? UINT64_MAX
+                             : prn_device_description(options->device)->memory_bytes;
+    return own < given ? own : given;
+}
+
 /* Refuses bytes beyond the limit of the device's memory. */
 static prony_status check_device_limit(const prn_plan *plan, uint64_t bytes, const char *what, prony_error *error)
 {
-    const uint64_t limit = plan->options.device ? plan->options.device_bytes : 0;
-    if (limit == 0) return PRONY_OK;
+    const uint64_t limit = prn_plan_device_limit(&plan->options);
+    if (limit == UINT64_MAX) return PRONY_OK;
     const uint64_t used = prn_device_usage(plan->options.device).bytes;
     if (used <= limit && bytes <= limit - used) return PRONY_OK;
+    if (plan->options.device_full) *plan->options.device_full = true;
     return prn_fail(error, PRONY_LIMIT, "%s: %.200s needs %llu bytes of the device, where %llu of %llu are in use",
                     prn_device_description(plan->options.device)->id, what, (unsigned long long)bytes,
                     (unsigned long long)used, (unsigned long long)limit);
@@ -94,7 +106,9 @@ static prony_status copy_constant(prn_plan *plan, prn_plan_value *to, prony_erro
 {
     const prn_plan_value *from = plan->values[to->source];
     prn_weight_cache_refs held = {0};
-    PRN_TRY(check_device_limit(plan, to->bytes, plan->program->values[to->source]->name, error));
+    const void *source = from->shared ? (const void *)from->shared : from->value.data;
+    if (!prn_device_constant_known(plan->options.device, source))
+        PRN_TRY(check_device_limit(plan, to->bytes, plan->program->values[to->source]->name, error));
     prony_status status =
         prn_weight_cache_pin(plan->program->model->shared, &held, from->shared, plan->parallel.threads, error);
     if (status == PRONY_OK)
@@ -117,6 +131,18 @@ static prony_status copy_constants(prn_plan *plan, prony_error *error)
     return status;
 }
 
+/* A plan that may be split keeps room for the caches that its first run takes: then attention stays on the host, where a
+ * step would fail otherwise. */
+static prony_status check_caches(const prn_plan *plan, prony_error *error)
+{
+    uint64_t bytes = 0;
+    if (plan->options.device_split == PRONY_DEVICE_SPLIT_NONE) return PRONY_OK;
+    for (size_t s = 0; s < plan->step_count; s++) bytes += prn_partition_caches(plan, plan->steps[s]);
+    const uint64_t pending = bytes ? prn_device_cache_pending(plan->options.device) : 0;
+    if (pending < bytes) bytes = pending;
+    return bytes ? check_device_limit(plan, bytes, "the caches of a run", error) : PRONY_OK;
+}
+
 prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error)
 {
     if (plan->memory.space_count == 0) return PRONY_OK;
@@ -129,7 +155,8 @@ prony_status prn_plan_memory_spaces_allot(prn_plan *plan, prony_error *error)
     prn_free(b.buffers);
     prn_free(b.root);
     prn_free(b.number_of);
-    return status == PRONY_OK && plan->options.device ? copy_constants(plan, error) : status;
+    if (status == PRONY_OK && plan->options.device) status = copy_constants(plan, error);
+    return status == PRONY_OK && plan->options.device ? check_caches(plan, error) : status;
 }
 
 void prn_plan_memory_spaces_release(prn_plan *plan)

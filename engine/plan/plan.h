@@ -18,6 +18,7 @@
 
 #define PRN_NO_BUFFER UINT32_MAX
 #define PRN_NO_STEP UINT32_MAX
+#define PRN_NO_NODE UINT32_MAX
 
 /* The values of a plan in one memory space other than the host's: their roots lie in one block. */
 typedef struct prn_plan_memory_space {
@@ -66,6 +67,7 @@ typedef struct prn_step {
     prony_value **output_values;
     prony_context context;
     prn_device_step device; /* `timed` and `times` are written by stamped runs */
+    uint32_t program_node;  /* its index in program->nodes; PRN_NO_NODE: a step between memory spaces or layouts */
     prn_node_environment site;
     void *state;                /* of the kernel, made by prn_kernel.prepare */
     uint64_t followed;          /* the program's change of extents for which it was prepared last */
@@ -119,6 +121,10 @@ typedef struct prn_plan_options {
     prony_precision precision;
     prn_device *device;    /* runs the kernels that it has; the plan borrows it. NULL: none */
     uint64_t device_bytes; /* limit of the memory there; 0: none */
+    prony_device_split device_split;
+    const struct prn_device_split *split; /* operators that stay on the host (engine/plan/device_split.h); the plan
+                                             borrows it while it is made. NULL: none */
+    bool *device_full;     /* set where the limit of the device's memory refuses the plan; NULL: not wanted */
     int threads;           /* inside of an operator; 0: as many as fit beside the workers */
     int workers;           /* that run steps in parallel; 0 and 1: one; PRN_WORKERS_AUTO: as many as shorten the run */
     int cores;             /* that may be used, for the automatic choices above */
@@ -155,6 +161,9 @@ typedef struct prn_plan {
     prony_cost fixed_cost;                  /* of the layers with a fixed cost; parameters 0 */
     const struct prn_tune_verdict *verdict; /* of the outermost plan: result of the comparison with the default plan
                                                (engine/plan/tune.h); NULL: not compared */
+
+    struct prn_device_split *split; /* of the outermost plan: operators that stay on the host though the device has a
+                                       kernel; NULL: none */
 
     /* Buffers and the bytes behind them: sizes and offsets by engine/plan/buffers.c and engine/plan/memory_spaces.c, the
      * arena by engine/plan/planner.c, once per plan; prn_plan_point sets the base when a plan is made or taken again. */

@@ -4,6 +4,7 @@
 #include "base/memory/stack.h"
 #include "base/threads/cancel.h"
 #include "engine/bind/node.h"
+#include "engine/plan/device_split.h"
 #include "engine/plan/plan_reach.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/step_graph.h"
@@ -17,6 +18,7 @@
 typedef struct planner {
     prn_plan *plan;
     prony_error *error;
+    uint32_t node; /* of the program, the one that is planned */
 } planner;
 
 /* PRONY_CANCELLED with a message that names `node`, once the work is cancelled. */
@@ -71,6 +73,7 @@ prn_step *prn_plan_add_step(prn_plan *plan, prn_node_def *node, const uint32_t *
     prn_step *step = prn_bump_alloc(&plan->pool, 1, sizeof *step);
     if (!step) return NULL;
     step->node = node;
+    step->program_node = PRN_NO_NODE;
     step->inputs = prn_bump_alloc(&plan->pool, input_count + 1, sizeof *step->inputs);
     step->outputs = prn_bump_alloc(&plan->pool, output_count + 1, sizeof *step->outputs);
     step->input_values = prn_bump_alloc(&plan->pool, input_count + 1, sizeof *step->input_values);
@@ -131,11 +134,22 @@ bool prn_plan_may_share(const prn_plan *plan, uint32_t value)
 
 /* ---- nodes ---- */
 
-/* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
-static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
+/* The step of the node that is planned. Operators that stay on the host know no device, nor do their subgraphs. */
+static prn_step *planner_add_step(planner *p, prn_node_def *node)
 {
     prn_step *step =
         prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    const prn_device_split *split = p->plan->options.split;
+    if (!step) return NULL;
+    step->program_node = p->node;
+    step->device.stays_on_host = split && split->rows[p->node].reason != PRN_PARTITION_RUNS_THERE;
+    return step;
+}
+
+/* The step of a view whose bytes may not be shared: its kernel copies them, in the layout that the view has. */
+static prony_status copy_view(planner *p, prn_node_def *node, uint32_t from)
+{
+    prn_step *step = planner_add_step(p, node);
     if (!step) return prn_no_memory(p->error);
     step->inputs[0] = from;
     step->input_values[0] = &p->plan->values[from]->value;
@@ -201,6 +215,8 @@ static prony_status plan_children(planner *p, prn_step *step)
     if (!step->children) return prn_no_memory(p->error);
     prn_plan_options options = plan->options; /* one worker runs the step with its subgraphs, sequentially */
     options.workers = 1;
+    options.split = NULL;
+    if (step->device.stays_on_host) options.device = NULL;
     options.fill_dead &= plan->options.workers == 0 || plan->options.workers == 1;
     for (uint32_t c = 0; c < step->node->child_count; c++) {
         const prn_child *child = &step->node->children[c];
@@ -250,8 +266,7 @@ static prony_status plan_node(planner *p, prn_node_def *node)
     PRN_TRY(stopped(p->error, &node->info));
     PRN_TRY(plan_view(p, node, &done));
     if (done) return PRONY_OK;
-    prn_step *step =
-        prn_plan_add_step(p->plan, node, node->inputs, node->input_count, node->outputs, node->output_count);
+    prn_step *step = planner_add_step(p, node);
     if (!step) return prn_no_memory(p->error);
     step->dynamic = node->dynamic;
     step->context.error = p->error;
@@ -423,7 +438,7 @@ static prony_status planner_build(planner *p)
     prn_plan *plan = p->plan;
     PRN_TRY(add_values(p));
     for (size_t n = 0; n < plan->program->node_count; n++)
-        if (!plan->program->nodes[n]->dead) PRN_TRY(plan_node_named(p, plan->program->nodes[n]));
+        if (!plan->program->nodes[p->node = (uint32_t)n]->dead) PRN_TRY(plan_node_named(p, plan->program->nodes[n]));
     if (plan->options.kernels_only) return PRONY_OK;
     PRN_TRY(plan_outputs(p));
     PRN_TRY(add_fixed_cost(p));
@@ -444,7 +459,7 @@ prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *out
     plan->options = *options;
     plan->parallel.threads = options->threads;
     plan->run.stopped_at = PRN_NO_STEP;
-    planner p = {plan, error};
+    planner p = {plan, error, PRN_NO_NODE};
     prony_status status = outer ? prn_stack_check(error) : PRONY_OK;
     if (status == PRONY_OK) status = planner_build(&p);
     if (!outer) {
@@ -472,6 +487,7 @@ void prn_plan_release(prn_plan *plan)
     prn_plan_memory_spaces_release(plan);
     prn_weight_cache_drop(plan->program->model->shared, &plan->refs);
     prn_plan_reach_release(plan);
+    prn_device_split_release(plan->split);
     prn_free(plan->values);
     prn_free(plan->steps);
     prn_free(plan->memory.buffers);

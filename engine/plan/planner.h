@@ -4,11 +4,11 @@
 
 #include "engine/plan/plan.h"
 
-/* `outer` is NULL except for subgraphs, whose buffers lie inside a buffer of the outer plan. */
+/* `outer` is NULL except for subgraphs, whose buffers lie inside a buffer of the outer plan. Operators of options->split
+ * stay on the host; prn_plan_create_split (engine/plan/device_split.h) finds them. */
 PRN_MUST_USE prony_status prn_plan_create(prn_plan **out, prn_program *program, prn_plan *outer,
                                           const prn_plan_options *options, prony_error *error);
 void prn_plan_release(prn_plan *plan);
-
 /* Adapts the plan after its program took other extents (engine/bind/dynamic_dims.h): steps, kernels and buffers stay,
  * and kernels prepare again. *fits is false if a layout, an alias or the buffer sizes would have to change; the plan
  * can then only be released, as after a failure. Only for plans made with options.follows. */
@@ -50,6 +50,9 @@ PRN_MUST_USE prony_status prn_plan_value_in(prn_plan *plan, uint32_t value, prn_
 /* Replaces inputs by the forms that the step's kernel asks for, and gives outputs the kernel's layouts. */
 PRN_MUST_USE prony_status prn_plan_assign_layouts(prn_plan *plan, prn_step *step, prony_error *error);
 
+/* Bytes of the device beyond which no plan is made: the user's limit; where plans may be split, at most the memory that
+ * the device has. UINT64_MAX: no limit. */
+uint64_t prn_plan_device_limit(const prn_plan_options *options);
 /* NULL: the host's memory. */
 const prn_memory_space *prn_plan_space_of(const prn_plan *plan, uint32_t value);
 /* true: a constant that a device reads is copied there once, when the plan is made (engine/plan/memory_spaces.c). */

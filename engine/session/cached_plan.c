@@ -57,6 +57,7 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
     prn_plan_options options = {.precision = session->precision,
                                 .device = session->device,
                                 .device_bytes = session->options.device_memory_limit_bytes,
+                                .device_split = session->options.device_split,
                                 .threads = choose ? session->options.intra_op_threads : session->asked_threads,
                                 .workers = workers,
                                 .cores = choose ? prn_machine_auto_threads(1, prn_session_mask(session)) : 0,
@@ -65,7 +66,8 @@ prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *ca
                                 .max_loop_trips = session->options.max_loop_trips,
                                 .follows = cached->extents != NULL,
                                 .no_reuse = session->options.no_reuse};
-    if ((choose || workers > 1) && session->model->find_rates) session->model->find_rates(&options.rates);
+    if ((choose || workers > 1) && session->model->find_rates)
+        PRN_TRY(session->model->find_rates(&options.rates, error));
     const int64_t start = prn_now_ns();
     session->preparations.planned++;
     PRN_TRY(prn_session_create_plan(session, cached->program, &options, &cached->plan, error));

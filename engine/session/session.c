@@ -31,6 +31,9 @@ static prony_status session_check_options(const prony_model *model, const prony_
                         PRN_MOST_THREADS);
     if ((int)options->tune < PRONY_TUNE_OFF || options->tune > PRONY_TUNE_NO_CACHE)
         return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: invalid prony_tune %d", (int)options->tune);
+    if ((int)options->device_split < PRONY_DEVICE_SPLIT_AUTO || options->device_split > PRONY_DEVICE_SPLIT_NONE)
+        return prn_fail(error, PRONY_INVALID_ARGUMENT, "session options: invalid prony_device_split %d",
+                        (int)options->device_split);
     return PRONY_OK;
 }
 

@@ -366,9 +366,9 @@ static prony_status check_options(const prony_shard_options *o, prony_error *err
     return PRONY_OK;
 }
 
-static void find_rates(prony_shard_plan *plan, const prony_shard_options *o)
+static prony_status find_rates(prony_shard_plan *plan, const prony_shard_options *o, prony_error *error)
 {
-    if (plan->model->find_rates) plan->model->find_rates(&plan->rates);
+    if (plan->model->find_rates) PRN_TRY(plan->model->find_rates(&plan->rates, error));
     const bool measured = plan->rates.flops_per_ns > 0 && plan->rates.bytes_per_ns > 0;
     if (!(plan->rates.flops_per_ns > 0)) plan->rates.flops_per_ns = GUESSED_FLOPS_PER_NS;
     if (!(plan->rates.bytes_per_ns > 0)) plan->rates.bytes_per_ns = GUESSED_BYTES_PER_NS;
@@ -378,12 +378,13 @@ static void find_rates(prony_shard_plan *plan, const prony_shard_options *o)
     plan->basis = o->layer_ns ? "measured"
                   : measured  ? "predicted from measured peaks of this machine"
                               : "predicted from assumed rates: prony machine measures them";
+    return PRONY_OK;
 }
 
 static prony_status build(prony_shard_plan *plan, const prony_shard_options *o, prony_error *error)
 {
     PRN_TRY(prn_options_read(&plan->session, sizeof plan->session, o->session, "session options", error));
-    find_rates(plan, o);
+    PRN_TRY(find_rates(plan, o, error));
     PRN_TRY(settle_inputs(plan, error));
     PRN_TRY(bind_whole(plan, error));
     PRN_TRY(find_lifetimes(plan, error));

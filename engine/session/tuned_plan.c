@@ -3,6 +3,7 @@
 #include "base/os/clock.h"
 #include "base/cpu/machine.h"
 #include "base/threads/cancel.h"
+#include "engine/plan/device_split.h"
 #include "engine/plan/planner.h"
 #include "engine/plan/tune.h"
 #include "engine/session/session.h"
@@ -62,9 +63,9 @@ static prony_status tuned_plan_create(prony_session *session, prn_program *progr
                                       prn_plan **out, prony_error *error)
 {
     if (!options->tuning || !session->team || options->workers > 1)
-        return prn_plan_create(out, program, NULL, options, error);
+        return prn_plan_create_split(out, program, options, error);
     prn_thread_context former = prn_thread_pool_join(session->team);
-    const prony_status status = prn_plan_create(out, program, NULL, options, error);
+    const prony_status status = prn_plan_create_split(out, program, options, error);
     prn_thread_pool_leave(former);
     return status;
 }

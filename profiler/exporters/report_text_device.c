@@ -56,6 +56,61 @@ static void report_text_device_memory(prn_text *text, const prony_device_report 
     prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
 }
 
+/* Operators that the device could run and that stay on the host, with the reason. */
+static void put_split(prn_text *text, const prony_device_report *d)
+{
+    char line[300];
+    prn_number_text weights, room;
+    const prony_device_split_totals *s = &d->split;
+    if (s->memory_operators) {
+        snprintf(line, sizeof line,
+                 "split: %" PRIu64 " operator%s with %s of weights stay%s on the host, since the device has %s for the "
+                 "plan",
+                 s->memory_operators, plural_of(s->memory_operators),
+                 prn_number_bytes(weights, (double)s->weight_bytes, 4, " "), s->memory_operators == 1 ? "s" : "",
+                 prn_number_bytes(room, (double)s->room_bytes, 4, " "));
+        prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+    }
+    if (s->copies_operators) {
+        snprintf(line, sizeof line,
+                 "split: %" PRIu64
+                 " operator%s stay%s on the host, since copies would take longer than the device saves",
+                 s->copies_operators, plural_of(s->copies_operators), s->copies_operators == 1 ? "s" : "");
+        prn_text_wrap(text, PRN_STYLE_PLAIN, 2, line);
+    }
+}
+
+static void text_device_host_operator(prn_text *text, const prony_report *r, const prony_device_host_row *h)
+{
+    char line[400];
+    prn_number_text weights, copies, saved;
+    const char *name = r->operators[h->operator_index].name;
+    if (h->copies_ns >= 0)
+        snprintf(line, sizeof line, "%.200s: its chain's copies take %s, the device saves %s", name,
+                 prn_number_time(copies, h->copies_ns, 3, " "), prn_number_time(saved, h->saved_ns, 3, " "));
+    else
+        snprintf(line, sizeof line, "%.200s: %s of weights", name,
+                 prn_number_bytes(weights, (double)h->weight_bytes, 4, " "));
+    prn_text_wrap(text, PRN_STYLE_DIM, 4, line);
+}
+
+static void put_split_operators(prn_text *text, const prony_report *r, bool all)
+{
+    const prony_device_report *d = &r->device;
+    size_t shown = 0, hidden = 0;
+    for (size_t i = 0; i < d->host_operator_count; i++) {
+        const prony_device_host_row *h = &d->host_operators[i];
+        if (strcmp(h->reason, "no kernel") == 0 || h->operator_index >= r->operator_count) continue;
+        if (!all && shown == OPERATORS_SHOWN) {
+            hidden++;
+            continue;
+        }
+        if (shown++ == 0) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, "operators that the split leaves on the host:");
+        text_device_host_operator(text, r, h);
+    }
+    prn_text_hidden_rows(text, hidden, "operator");
+}
+
 static void put_peaks(prn_text *text, const prony_device_report *d)
 {
     char line[300];
@@ -134,7 +189,7 @@ static prony_status text_device_operators(prn_text *text, const prony_report *r,
     if (shown) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, "operators on the device, the slowest first:");
     for (size_t i = 0; i < shown; i++) text_device_operator(text, r, order[i]);
     prn_free(order);
-    prn_text_hidden_rows(text, count - shown, "operators");
+    prn_text_hidden_rows(text, count - shown, "operator");
     return PRONY_OK;
 }
 
@@ -171,7 +226,7 @@ static prony_status put_copies(prn_text *text, const prony_device_report *d, boo
     if (shown) prn_text_wrap(text, PRN_STYLE_PLAIN, 2, "copies, the most expensive first:");
     for (size_t i = 0; i < shown; i++) put_copy(text, order[i]);
     prn_free(order);
-    prn_text_hidden_rows(text, d->copy_count - shown, "copies");
+    prn_text_hidden_rows(text, d->copy_count - shown, "copied tensor");
     return PRONY_OK;
 }
 
@@ -184,9 +239,11 @@ prony_status prn_text_device(prn_text *text, const prony_report *r, bool all, pr
     prn_text_heading(text, "Device", line);
     put_use(text, d);
     put_counts(text, d);
+    put_split(text, d);
     report_text_device_memory(text, d);
     put_sensors(text, d);
     put_peaks(text, d);
+    put_split_operators(text, r, all);
     PRN_TRY(text_device_operators(text, r, all, error));
     return put_copies(text, d, all, error);
 }

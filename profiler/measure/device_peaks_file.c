@@ -4,6 +4,7 @@
 #include "base/os/file.h"
 #include "base/memory/alloc.h"
 #include "profiler/measure/cache_path.h"
+#include "profiler/measure/machine_peaks.h"
 #include "profiler/json/keys.h"
 #include "prony_device.h"
 
@@ -118,4 +119,13 @@ prony_status prony_device_peaks_load(prony_device_peaks *out, bool *known, const
     memcpy(out, &file.peaks, out->struct_size < sizeof file.peaks ? out->struct_size : sizeof file.peaks);
     *known = true;
     return PRONY_OK;
+}
+
+prony_status prn_device_find_peaks(prony_device_peaks *peaks, bool *known, const prony_device_info *device,
+                                   prony_error *error)
+{
+    *peaks = (prony_device_peaks)PRONY_DEVICE_PEAKS_INIT;
+    const prony_status status = prony_device_peaks_load(peaks, known, device, error);
+    if (status != PRONY_OK) *known = false;
+    return status == PRONY_OUT_OF_MEMORY ? status : PRONY_OK;
 }

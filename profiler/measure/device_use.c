@@ -2,7 +2,9 @@
 #include "profiler/measure/device_use.h"
 
 #include "base/memory/alloc.h"
+#include "engine/plan/device_split.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -139,12 +141,39 @@ static prony_status fill_copy(const device_view *v, const prn_step *step, prony_
     return PRONY_OK;
 }
 
+/* The reason why an operator runs on the host. */
+static prony_device_host_row host_row(const device_view *v, const prn_step *step)
+{
+    static const char *const reasons[] = {"no kernel", "memory", "copies"};
+    const prn_device_split *split = v->plan->split;
+    const prn_partition_row *row =
+        split && step->program_node < split->count ? &split->rows[step->program_node] : &(const prn_partition_row){0};
+    const bool copies = row->reason == PRN_PARTITION_FOR_COPIES;
+    return (prony_device_host_row){.operator_index = step->index,
+                                   .reason = reasons[row->reason],
+                                   .weight_bytes = row->weight_bytes,
+                                   .copies_ns = copies ? llround(row->copies_ns) : -1,
+                                   .saved_ns = copies ? llround(row->saved_ns) : -1};
+}
+
+static void fill_split(const device_view *v)
+{
+    prony_device_report *d = &v->report->device;
+    const prn_device_split *split = v->plan->split;
+    d->is_split = split != NULL;
+    if (split)
+        d->split =
+            (prony_device_split_totals){split->for_memory, split->for_copies, split->weight_bytes, split->room_bytes};
+}
+
 static prony_status fill_rows(const device_view *v, prony_error *error)
 {
     prony_device_report *d = &v->report->device;
     prony_device_operator_row *operators = prn_bump_alloc(&v->report->pool, v->plan->step_count + 1, sizeof *operators);
     prony_device_copy_row *copies = prn_bump_alloc(&v->report->pool, v->plan->step_count + 1, sizeof *copies);
-    if (!operators || !copies) return prn_no_memory(error);
+    prony_device_host_row *hosts = prn_bump_alloc(&v->report->pool, v->plan->step_count + 1, sizeof *hosts);
+    if (!operators || !copies || !hosts) return prn_no_memory(error);
+    d->host_operators = hosts;
     d->operators = operators;
     d->copies = copies;
     for (size_t s = 0; s < v->plan->step_count; s++) {
@@ -153,9 +182,11 @@ static prony_status fill_rows(const device_view *v, prony_error *error)
             PRN_TRY(device_use_fill_operator(v, step, &operators[d->operator_count++], error));
         else if (is_copy(step))
             PRN_TRY(fill_copy(v, step, &copies[d->copy_count++], error));
+        else
+            hosts[d->host_operator_count++] = host_row(v, step);
     }
     d->operators_on_device = d->operator_count;
-    d->operators_on_host = v->plan->step_count - d->operator_count - d->copy_count;
+    d->operators_on_host = d->host_operator_count;
     return PRONY_OK;
 }
 
@@ -218,6 +249,7 @@ prony_status prn_device_sums_report(const prn_device_sums *sums, const prn_plan 
     report->has_device = true;
     report->device = (prony_device_report){.info = *prn_device_description(plan->options.device)};
     PRN_TRY(fill_rows(&v, error));
+    fill_split(&v);
     fill_sums(&v);
     fill_roofs(&v);
     fill_memory(&v);

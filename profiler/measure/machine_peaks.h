@@ -49,8 +49,15 @@ PRN_MUST_USE prony_status prn_machine_create(prony_machine **out, prony_error *e
  * damaged. A thread count between two measured ones lies on the line between them. */
 PRN_MUST_USE prony_status prn_report_fill_roof(prony_report *report, prony_error *error);
 
-/* Rates of one thread, for the schedule of several workers; unchanged if this machine was not measured. */
+/* Rates of one thread, for the schedule of several workers and the split of a plan between host and device; unchanged
+ * if this machine was not measured, or the file is damaged. */
 struct prn_step_rates;
-void prn_machine_find_rates(struct prn_step_rates *rates);
+struct prony_device_peaks;
+struct prony_device_info;
+PRN_MUST_USE prony_status prn_machine_find_rates(struct prn_step_rates *rates, prony_error *error);
+
+/* The kept peaks of a device. *known false: none are kept, or the file is damaged, which `prony devices` mends. */
+PRN_MUST_USE prony_status prn_device_find_peaks(struct prony_device_peaks *peaks, bool *known,
+                                                const struct prony_device_info *device, prony_error *error);
 
 #endif

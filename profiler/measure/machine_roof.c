@@ -100,10 +100,12 @@ prony_status prn_report_fill_roof(prony_report *report, prony_error *error)
     return status;
 }
 
-void prn_machine_find_rates(prn_step_rates *rates)
+prony_status prn_machine_find_rates(prn_step_rates *rates, prony_error *error)
 {
     prony_machine *machine = NULL;
-    if (prony_machine_load(&machine, NULL) != PRONY_OK || !machine) return;
+    const prony_status status = prony_machine_load(&machine, error);
+    if (status == PRONY_OUT_OF_MEMORY) return status;
+    if (status != PRONY_OK || !machine) return PRONY_OK; /* `prony machine` mends a damaged file */
     for (size_t i = 0; i < machine->compute_count; i++)
         if (machine->compute[i].threads == 1 && strcmp(machine->compute[i].precision, "fp32") == 0)
             rates->flops_per_ns = machine->compute[i].flops_per_second / 1e9;
@@ -112,4 +114,5 @@ void prn_machine_find_rates(prn_step_rates *rates)
         if (row->threads == 1 && strcmp(row->level, "DRAM") == 0) rates->bytes_per_ns = row->bytes_per_second / 1e9;
     }
     prony_machine_release(machine);
+    return PRONY_OK;
 }

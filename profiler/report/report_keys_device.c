@@ -6,6 +6,8 @@
 #define C prony_device_copy_row
 #define P prony_device_peaks
 #define S prony_device_sensors
+#define H prony_device_host_row
+#define T prony_device_split_totals
 
 // clang-format off
 static const prn_key info_keys[] = {
@@ -79,6 +81,21 @@ static const prn_key copy_keys[] = {
     {"trace_end_ns", PRN_AT(C, trace_end_ns), PRN_ALWAYS, NULL},
     {0}};
 
+static const prn_key host_keys[] = {
+    {"operator", PRN_AT(H, operator_index), PRN_ALWAYS, "Index among the operators."},
+    {"reason", PRN_AT(H, reason), PRN_ALWAYS, "Why it is on the host.", "no kernel|memory|copies"},
+    {"weight_bytes", PRN_AT(H, weight_bytes), PRN_OLD, "memory: constants that it reads."},
+    {"copies_ns", PRN_AT(H, copies_ns), PRN_IF_FROM_0, "copies: of its chain of operators, by the kept peaks."},
+    {"saved_ns", PRN_AT(H, saved_ns), PRN_IF_FROM_0, "copies: time that the device would save for the chain."},
+    {0}};
+
+static const prn_key split_keys[] = {
+    {"memory_operators", PRN_AT(T, memory_operators), PRN_ALWAYS, "On the host because the device has no room for them."},
+    {"copies_operators", PRN_AT(T, copies_operators), PRN_ALWAYS, "On the host because their copies take longer than the device saves."},
+    {"weight_bytes", PRN_AT(T, weight_bytes), PRN_ALWAYS, "Constants that are not on the device for want of memory."},
+    {"room_bytes", PRN_AT(T, room_bytes), PRN_ALWAYS, "Memory that the plan could have there when it was made."},
+    {0}};
+
 const prn_key prn_device_keys[] = {
     {"info", PRN_IN(D, info, info_keys), PRN_ALWAYS, "The device."},
     {"runs", PRN_AT(D, runs), PRN_ALWAYS, "Runs that the times are means of; 0: nothing was stamped."},
@@ -104,5 +121,7 @@ const prn_key prn_device_keys[] = {
     {"sensors", PRN_IN_WITH(D, sensors, has_sensors, sensor_keys), PRN_IF_FLAG, "NVIDIA's NVML while runs were measured."},
     {"operators", PRN_ROWS(D, operators, operator_count, operator_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "Operators that ran on the device."},
     {"copies", PRN_ROWS(D, copies, copy_count, copy_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "Copies between host and device."},
+    {"split", PRN_IN_WITH(D, split, is_split, split_keys), PRN_IF_FLAG, "Operators that the device has a kernel for and that stay on the host; absent: none."},
+    {"host_operators", PRN_ROWS(D, host_operators, host_operator_count, host_keys), PRN_IF_SET | PRN_ROW_DIRECT_ROWS, "Operators that ran on the host, with the reason."},
     {0}};
 // clang-format on

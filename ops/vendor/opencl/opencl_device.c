@@ -113,6 +113,7 @@ static void describe_device(prn_device *d, const char *platform, size_t number)
     pthread_mutex_init(&d->lock, NULL);
     pthread_mutex_init(&d->build_lock, NULL);
     pthread_mutex_init(&d->constant_lock, NULL);
+    pthread_mutex_init(&d->settle_lock, NULL);
 }
 
 static const char *platform_name(cl_platform_id platform)

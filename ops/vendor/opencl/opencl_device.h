@@ -49,8 +49,9 @@ struct prn_device {
     opencl_block *blocks; /* by address */
     size_t block_count, block_capacity;
     prn_device_use use;
-    _Atomic bool unsettled;                     /* copies to host bytes were queued, and nothing has waited since */
-    struct opencl_kv_cache *caches;             /* opencl_kv_cache.c */
+    pthread_mutex_t settle_lock;    /* held while one thread waits for all of them, and taken before `lock` */
+    _Atomic bool unsettled;         /* copies to host bytes were queued, and nothing has waited since */
+    struct opencl_kv_cache *caches; /* opencl_kv_cache.c */
     void (*release_caches)(prn_device *device); /* NULL: there were none yet */
     int64_t clock_ahead_ns;                     /* the host's clock less the device's: the least seen */
     bool clock_known;

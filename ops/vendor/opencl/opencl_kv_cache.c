@@ -59,10 +59,23 @@ void prn_device_cache_close(prn_device *d, const void *host)
     prn_free(cache);
 }
 
+uint64_t prn_device_cache_pending(prn_device *d)
+{
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&d->lock);
+    for (const opencl_kv_cache *cache = d->caches; cache; cache = cache->next)
+        if (!cache->address) bytes += cache->of.bytes;
+    pthread_mutex_unlock(&d->lock);
+    return bytes;
+}
+
 prony_status prn_device_settle(prn_device *d, prony_error *error)
 {
-    if (!atomic_exchange(&d->unsettled, false)) return PRONY_OK;
-    return prn_device_finish(d, error);
+    /* A thread that finds nothing unsettled may rely on it only when the thread that settles has waited. */
+    pthread_mutex_lock(&d->settle_lock);
+    const prony_status status = atomic_exchange(&d->unsettled, false) ? prn_device_finish(d, error) : PRONY_OK;
+    pthread_mutex_unlock(&d->settle_lock);
+    return status;
 }
 
 void prn_opencl_kv_cache_holds(prn_device *d, const void *host, size_t rows)
@@ -161,7 +174,9 @@ prony_status prn_opencl_kv_cache_read(const prony_context *context, const prn_op
     if (!*address) {
         PRN_TRY(opencl_kv_cache_take(context, *kept ? of.bytes : bytes, of.limit, address));
         valid = 0;
+        pthread_mutex_lock(&d->lock);
         if (*kept) known->address = *address; /* one run at a time uses a cache */
+        pthread_mutex_unlock(&d->lock);
     }
     prony_status status =
         rows > valid ? opencl_kv_cache_upload(context, cache, *address, valid, rows - valid) : PRONY_OK;
@@ -183,6 +198,12 @@ prony_status prn_device_cache_open(prn_device *device, const prn_device_cache *c
 {
     (void)device, (void)cache, (void)error;
     return PRONY_OK;
+}
+
+uint64_t prn_device_cache_pending(prn_device *device)
+{
+    (void)device;
+    return 0;
 }
 
 void prn_device_cache_changed(prn_device *device, const void *host)

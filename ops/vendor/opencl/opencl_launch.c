@@ -270,7 +270,7 @@ bool prn_device_launch_at(const void *state, size_t index, prn_device_launch *ou
 static bool has_device(const prony_context *context)
 {
     enum { ITEMS = 64 };
-    return context->device && context->device->device &&
+    return context->device && context->device->device && !context->device->stays_on_host &&
            prn_device_description(context->device->device)->largest_work_group >= ITEMS;
 }
 

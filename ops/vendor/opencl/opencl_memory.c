@@ -82,12 +82,22 @@ static void *block_map(prn_device *d, opencl_block *block)
     return NULL;
 }
 
+/* The driver may refuse memory when a buffer is made, or when it is first written. */
+static void count_refusal(prn_device *d)
+{
+    pthread_mutex_lock(&d->lock);
+    d->use.refusals++;
+    pthread_mutex_unlock(&d->lock);
+}
+
 static void *opencl_take(prn_device *d, size_t bytes)
 {
     cl_int code = CL_SUCCESS;
     opencl_block block = {.bytes = bytes, .counted = true};
     block.memory = PRN_CL_NEW(code, clCreateBuffer, d->context, CL_MEM_READ_WRITE, bytes, NULL);
-    return code == CL_SUCCESS ? block_map(d, &block) : NULL;
+    if (code == CL_SUCCESS) return block_map(d, &block);
+    count_refusal(d);
+    return NULL;
 }
 
 /* Another address of the buffer that a block has. */
@@ -135,6 +145,7 @@ static prony_status opencl_copy_in(prn_device *d, void *to, const void *from, si
     cl_event event = NULL, *timed = step && step->timed ? &event : NULL;
     cl_mem memory = prn_opencl_find(d, to, &offset);
     const cl_int code = PRN_CL(clEnqueueWriteBuffer, d->queue, memory, CL_TRUE, offset, bytes, from, 0, NULL, timed);
+    if (code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES) count_refusal(d);
     return end_copy(d, code, "copying to the device", event, step, error);
 }
 
@@ -259,6 +270,15 @@ void prn_device_constant_drop(prn_device *d, void *constant)
     }
     pthread_mutex_unlock(&d->constant_lock);
 }
+
+bool prn_device_constant_known(prn_device *d, const void *source)
+{
+    bool known = false;
+    pthread_mutex_lock(&d->constant_lock);
+    for (size_t i = 0; i < d->constant_count && !known; i++) known = d->constants[i].source == source;
+    pthread_mutex_unlock(&d->constant_lock);
+    return known;
+}
 #else
 
 prony_status prn_device_constant(prn_device *device, const void *source, const void *data, size_t bytes, void **out,
@@ -272,5 +292,11 @@ prony_status prn_device_constant(prn_device *device, const void *source, const v
 void prn_device_constant_drop(prn_device *device, void *constant)
 {
     (void)device, (void)constant;
+}
+
+bool prn_device_constant_known(prn_device *device, const void *source)
+{
+    (void)device, (void)source;
+    return false;
 }
 #endif

@@ -236,6 +236,8 @@ static void add_device(prony_report *r)
 {
     static const prony_device_operator_row operators[] = {
         {1, "multiply, binary", 2, 1500, 70, {64, 8, 2}, {8, 8, 1}, 100, 1700, 2e9, 3e9, "memory", 12.5}};
+    static const prony_device_host_row hosts[] = {
+        {0, "memory", 4096, -1, -1}, {2, "copies", 0, 5000, 300}, {3, "no kernel", 0, -1, -1}};
     static const prony_device_copy_row copies[] = {{0, "x", true, "graph input", 4096, 300, 10, 310}};
     r->has_device = true;
     r->device = (prony_device_report){.info = {.id = "opencl:0",
@@ -279,7 +281,11 @@ static void add_device(prony_report *r)
                                       .peaks = {0, 4e12, 2e11, 1e10, 9e9, 4000},
                                       .has_sensors = true,
                                       .sensors = {7, 150.5, 250, 1700, 1600, 1755, 2619, 61, 0.5, UINT64_C(3) << 30},
-                                      .programs_loaded = 1};
+                                      .programs_loaded = 1,
+                                      .is_split = true,
+                                      .split = {2, 1, 123456, 7890},
+                                      .host_operators = hosts,
+                                      .host_operator_count = 3};
 }
 
 static void add_generation(prony_report *r)

@@ -306,27 +306,98 @@ static void announced_rows_stay(void **state)
     mr_close(&b);
 }
 
-/* A limit of the device's memory without room for a cache ends a step, which names the node. */
+/* A generator on the device of this limit. The session's options are read when it plans. */
+static void limited_begin(generation *g, const decoder_style *style, uint64_t limit, prony_device_split split)
+{
+    *g = (generation){0};
+    generation_load_on(g, "opencl", decoder_model(style), 1);
+    g->session->options.device_memory_limit_bytes = limit;
+    g->session->options.device_split = split;
+    assert_int_equal(prony_generator_create(&g->generator, g->session, NULL, &g->error), PRONY_OK);
+}
+
+/* Without a split, a limit of the device's memory that leaves no room for a cache ends a step, which says so. */
 static void limits(void **state)
 {
     (void)state;
     const size_t five = 5;
     int64_t ids[NEW];
-    generation whole, g = {0};
+    generation whole, g;
     generation_begin_on(&whole, "opencl", &decoder_optimum, NULL);
     generation_prompt(&whole, decoder_words, &five);
     generation_next(&whole, ids, 1, 1);
     const uint64_t plan_bytes = prn_device_usage(whole.session->device).bytes; /* of the prompt's */
     generation_end(&whole);
-    generation_load_on(&g, "opencl", decoder_model(&decoder_optimum), 1);
-    g.session->options.device_memory_limit_bytes = plan_bytes + 1024;
-    assert_int_equal(prony_generator_create(&g.generator, g.session, NULL, &g.error), PRONY_OK);
+    limited_begin(&g, &decoder_optimum, plan_bytes + 1024, PRONY_DEVICE_SPLIT_NONE);
     generation_prompt(&g, decoder_words, &five);
     prony_status status = PRONY_OK;
     for (int n = 0; n < 3 && status == PRONY_OK; n++) status = prony_generator_next(g.generator, ids, NULL, &g.error);
     assert_int_equal(status, PRONY_LIMIT);
     assert_non_null(strstr(g.error.message, "of the device"));
     generation_end(&g);
+}
+
+static uint64_t most_bytes(const decoder_style *style)
+{
+    const size_t five = 5;
+    int64_t ids[NEW];
+    generation g;
+    generation_begin_on(&g, "opencl", style, NULL);
+    generation_prompt(&g, decoder_words, &five);
+    generation_next(&g, ids, 4, 1);
+    const uint64_t bytes = prn_device_usage(g.session->device).peak_bytes;
+    generation_end(&g);
+    return bytes;
+}
+
+/* Prompt and steps under a limit, with rows that are written again: the host's ids, or a refusal before the first run.
+ * Returns true if the device ran an attention step that keeps its cache there. */
+static bool generate_within(const decoder_style *style, const char *kernel, uint64_t limit)
+{
+    const size_t five = 5, two = 2;
+    const prony_generator_options options = PRONY_GENERATOR_OPTIONS_INIT;
+    pair p = {.batch = 1};
+    prony_error error = {0};
+    bool kept = false;
+    generation_begin_on(&p.host, NULL, style, &options);
+    limited_begin(&p.device, style, limit, PRONY_DEVICE_SPLIT_AUTO);
+    pair_prompt(&p, decoder_words, &five);
+    int64_t wanted, got;
+    const prony_status status = prony_generator_next(p.device.generator, &got, NULL, &error);
+    if (status == PRONY_OK) {
+        generation_next(&p.host, &wanted, 1, 1);
+        assert_int_equal(got, wanted);
+        pair_next(&p, 3);
+        kept = steps_with(step_plan(&p.device), kernel) > 0;
+        assert_true(prn_device_usage(p.device.session->device).bytes <= limit);
+        assert_int_equal(prony_generator_rewind(p.host.generator, 4, &error), PRONY_OK);
+        assert_int_equal(prony_generator_rewind(p.device.generator, 4, &error), PRONY_OK);
+        pair_prompt(&p, decoder_words + 2, &two);
+        pair_next(&p, 3);
+    } else {
+        assert_int_equal(status, PRONY_LIMIT);
+        assert_non_null(strstr(error.message, "no room for a single operator"));
+    }
+    pair_end(&p);
+    return kept;
+}
+
+/* Under any limit the steps run, with attention on the host where its cache does not fit. */
+static void limits_that_split(void **state)
+{
+    (void)state;
+    static const struct {
+        const decoder_style *style;
+        const char *kernel;
+    } of[] = {{&decoder_optimum, "attention_cache_f32_opencl"}, {&decoder_grouped, "group_query_f32_opencl"}};
+    enum { LIMITS = 6 };
+    for (size_t k = 0; k < 2; k++) {
+        const uint64_t most = most_bytes(of[k].style);
+        size_t kept = 0;
+        for (uint64_t i = 1; i <= LIMITS; i++)
+            kept += generate_within(of[k].style, of[k].kernel, most * i / LIMITS + 64);
+        assert_true(kept > 0 && kept < LIMITS);
+    }
 }
 
 int main(void)
@@ -341,6 +412,7 @@ int main(void)
                                        cmocka_unit_test(memory_that_fails),
 #endif
                                        cmocka_unit_test(announced_rows_stay),
-                                       cmocka_unit_test(limits)};
+                                       cmocka_unit_test(limits),
+                                       cmocka_unit_test(limits_that_split)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

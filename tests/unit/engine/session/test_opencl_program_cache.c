@@ -9,11 +9,15 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -288,9 +292,92 @@ static void the_oldest_go_first(void **state)
     prn_device_release(device);
 }
 
-int main(void)
+/* Entries of the folder, whatever their names. */
+static int entries(void)
 {
+    struct dirent **all = NULL;
+    const int count = scandir(folder, &all, NULL, NULL);
+    for (int i = 0; i < count; i++) free(all[i]);
+    free(all);
+    return count - 2; /* . and .. */
+}
+
+/* A disk that is full in the middle of a file, as a limit of the file's size: nothing is left of the file, and with room it
+ * is written. */
+static void a_full_disk_leaves_no_file(void **state)
+{
+    (void)state;
+    struct rlimit before, full;
+    prn_device *device = NULL;
+    cl_kernel kernel = NULL;
+    open_once();
+    const int files = entries();
+    opencl_recipe recipe = {.key = "1111111111111111111111111111111111111111111111111111111111111111"};
+    assert_int_equal(prn_device_open(&device, "opencl", "test", NULL), PRONY_OK);
+    assert_int_equal(prn_opencl_kernel(device, &prn_opencl_peaks, "", "nothing", &kernel, NULL), PRONY_OK);
+    const int with_program = entries();
+    assert_int_equal(with_program, files + 1);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    full = before;
+    for (rlim_t room = 0; room <= HEAD + 64; room += (HEAD + 64) / 4) {
+        full.rlim_cur = room;
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+        prn_opencl_program_cache_keep(&recipe, device->programs->program, UINT64_C(1) << 30);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(entries(), with_program);
+    }
+    signal(SIGXFSZ, handler);
+    prn_opencl_program_cache_keep(&recipe, device->programs->program, UINT64_C(1) << 30);
+    assert_int_equal(entries(), with_program + 1);
+    prn_opencl_kernel_release(device, kernel);
+    prn_device_release(device);
+}
+
+/* With the files that drivers of other processes keep there for themselves. */
+static int remove_all(void **state)
+{
+    (void)state;
+    char command[400];
+    snprintf(command, sizeof command, "rm -r '%s'", root);
+    return system(command);
+}
+
+/* Processes that compile the same programs for an empty folder at once: each has the right result, and the files that they
+ * leave are whole. */
+static void processes_write_at_once(void **state)
+{
+    (void)state;
+    enum { PROCESSES = 4 };
+    pid_t children[PROCESSES];
+    char *arguments[] = {(char[]){"/proc/self/exe"}, (char[]){"child"}, NULL};
+    for (int c = 0; c < PROCESSES; c++)
+        assert_int_equal(posix_spawn(&children[c], "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+    for (int c = 0; c < PROCESSES; c++) {
+        int status = 0;
+        assert_int_equal(waitpid(children[c], &status, 0), children[c]);
+        assert_int_equal(status, 0);
+    }
+    const size_t files = list_files();
+    assert_true(files >= 2);
+    assert_int_equal(entries(), (int)files); /* nothing half written */
+    expect_loaded(files);
+}
+
+/* One of these processes: opens a session, and checks its result. */
+static int child(void)
+{
+    const opened now = open_once();
+    float sum = 0;
+    for (int i = 0; i < 32; i++) sum += now.y[i]; /* four rows of a Softmax */
+    return sum > 3.999f && sum < 4.001f ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
     if (!device_here()) return 77;
+    if (argc > 1) return child();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_second_opening_compiles_nothing, make_root, remove_root),
         cmocka_unit_test_setup_teardown(damaged_files_are_replaced, make_root, remove_root),
@@ -298,6 +385,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_is_no_error, make_root, remove_root),
         cmocka_unit_test_setup_teardown(it_can_be_switched_off, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_oldest_go_first, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_file, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(processes_write_at_once, make_root, remove_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
