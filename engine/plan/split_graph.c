@@ -223,6 +223,8 @@ static prony_status split_graph_reserve(prn_partition_graph *g, const prn_plan *
     return g->units && g->tensors && g->uses ? PRONY_OK : prn_no_memory(error);
 }
 
+/* Units are the plan's kernels in execution order, without its copies, which follow from a choice. Sizes and times are those
+ * of one run; rates that were never measured are guessed. After a failure the graph is empty. */
 prony_status prn_partition_graph_create(prn_partition_graph *graph, const prn_plan *plan,
                                         const prn_partition_rates *rates, prony_error *error)
 {

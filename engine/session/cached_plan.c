@@ -50,6 +50,8 @@ prony_status prn_cached_inputs(prony_session *session, prn_cached_plan *cached, 
     return PRONY_OK;
 }
 
+/* Plans cached->program under the session's options, and reserves what a run needs beyond it: threads and the trace. After a
+ * failure the caller releases `cached`, which may hold the plan already. */
 prony_status prn_cached_plan_program(prony_session *session, prn_cached_plan *cached, prony_error *error)
 {
     int workers = session->options.inter_op_threads;
