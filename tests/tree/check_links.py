@@ -26,7 +26,7 @@ MUTUAL = [
     {"engine/plan/buffer_order", "engine/plan/buffers", "engine/plan/step_graph", "engine/plan/workers"},
     {"ops/kernels/gemm/lowbit_weights", "ops/kernels/gemm/lowbit_weights_simd"},
     {"ops/rnn/recurrent_native", "ops/rnn/recurrent_walk"},
-    {"ops/quantized/qint8_conv", "ops/quantized/int_conv"},
+    {"ops/quantized/qint8_conv", "ops/quantized/int_conv", "ops/quantized/int_conv_device"},
     {"ops/quantized/qint8_matmul", "ops/quantized/int_matmul", "ops/quantized/int_matmul_device"},
     {"profiler/accuracy/reference", "profiler/accuracy/reference_quantized", "profiler/accuracy/reference_control",
      "profiler/accuracy/reference_conv"},
