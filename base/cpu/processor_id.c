@@ -16,8 +16,8 @@ enum { PROBES = 4096 };
 static uint32_t checksum(uint32_t sum, const void *data, size_t size)
 {
     const unsigned char *bytes = data;
-    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the analyzer does not know vector
-     * intrinsics */
+    /* The analyzer does not know vector intrinsics. */
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
     for (size_t i = 0; i < size; i++) sum = (sum ^ bytes[i]) * FNV_PRIME;
     return sum;
 }

@@ -17,7 +17,9 @@ class SessionOptions(TypedDict, total=False):
     dims: {symbol: size} of free dimensions; shapes: {input: shape}; batch: first dimension of every input;
     max_dims: {symbol: largest size} of free dimensions that change from run to run: one plan serves all sizes up to it;
     rewrites: False runs the model's own nodes unfused; reuse: False gives each tensor its own buffer; affinity: core list such as "0-3,8";
-    device: "opencl", "opencl:1" or "opencl:NAME": operators run on an OpenCL device; memory_limit: bytes; max_loop_trips: of a Loop."""
+    device: "opencl", "opencl:1" or "opencl:NAME": operators run on an OpenCL device; device_memory_limit: bytes there; device_split:
+    operators that may stay on the processor: "auto" (for memory or for their copies), "memory" or "none";
+    memory_limit: bytes; max_loop_trips: of a Loop."""
 
     threads: Threads
     inter_op: Threads
@@ -30,6 +32,8 @@ class SessionOptions(TypedDict, total=False):
     reuse: bool
     affinity: Optional[str]
     device: Optional[str]
+    device_memory_limit: int
+    device_split: str
     memory_limit: int
     max_loop_trips: int
 

@@ -43,12 +43,13 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
             keep_samples: bool = False, trace_threads: bool = True, measure_cost: bool = True, count_hardware: bool = False,
             count: Optional[str] = None, seed: int = 0, accuracy: bool = False, accuracy_samples: int = 0,
             reference: Optional[ModelSource] = None, against: Optional[Mapping[str, Any]] = None,
-            progress: Optional[Progress] = None, device: Optional[str] = None) -> Report:
+            progress: Optional[Progress] = None, device: Optional[str] = None, device_memory_limit: int = 0,
+            device_split: str = "auto") -> Report:
     """Runs a model repeatedly and reports where time and memory go.
 
     model: path, bytes or prony.Model. inputs: {name: array}; None: generated from `seed` (floats uniform in [-0.5, 0.5), integers and
     bools in {0, 1}).
-    threads … operators, device: see prony.Session.
+    threads … operators, device … device_split: see prony.Session.
     runs: measured runs; 0: until the median is known to 1 %, or until `seconds` (0: 5) have passed. warmup: runs before; -1: detected.
     keep_samples: keep each operator's time in each run. trace_threads: record each thread's work. measure_cost: measure the cost of
     the measurement itself.
@@ -62,7 +63,7 @@ def profile(model: ModelSource, inputs: Optional[Mapping[str, Any]] = None, *, t
     """
     with Session(model, threads=threads, inter_op=inter_op, precision=precision, dims=dims, shapes=shapes, batch=batch, rewrites=rewrites,
                  reuse=reuse, affinity=affinity, memory_limit=memory_limit, max_loop_trips=max_loop_trips, operators=operators,
-                 device=device) as session:
+                 device=device, device_memory_limit=device_memory_limit, device_split=device_split) as session:
         report = profile_sessions([session], [inputs], runs=runs, seconds=seconds, warmup=warmup, keep_samples=keep_samples,
                                   trace_threads=trace_threads, measure_cost=measure_cost, count_hardware=count_hardware, seed=seed,
                                   progress=progress)[0]

@@ -111,7 +111,8 @@ class Session(_prony.Session):
     every input. max_dims: largest sizes of free dimensions that change from run to run, such as a growing cache: one plan serves
     all sizes up to them, and no run binds or plans. affinity: cores, such as "0-3,8". memory_limit: bytes; 0: no
     bound. operators: a prony.Registry. device: "opencl", "opencl:1" or "opencl:NAME": operators with a kernel for it run on an OpenCL
-    device.
+    device. device_memory_limit: bytes there; 0: no bound but the device's. device_split: operators that may stay on the processor:
+    "auto": for memory or for their copies, "memory", or "none", which refuses a model that does not fit.
 
     Runs read contiguous numpy arrays (and other objects with the buffer protocol or DLPack) in place, and write outputs to new arrays
     without a copy. Several threads may call a session; they take turns. Runs release the GIL. Results do not depend on the number of
@@ -122,11 +123,12 @@ class Session(_prony.Session):
                 dims: Optional[Mapping[str, int]] = None, max_dims: Optional[Mapping[str, int]] = None,
                 shapes: Optional[Mapping[str, Sequence[int]]] = None, batch: Optional[int] = None, rewrites: bool = True,
                 reuse: bool = True, profiled: bool = True, affinity: Optional[str] = None, memory_limit: int = 0, max_loop_trips: int = 0,
-                operators: Optional["Registry"] = None, device: Optional[str] = None) -> "Session":
+                operators: Optional["Registry"] = None, device: Optional[str] = None,
+                device_memory_limit: int = 0, device_split: str = "auto") -> "Session":
         options = dict(threads=threads, inter_op=inter_op, precision=precision, dims=dims, max_dims=max_dims, shapes=shapes,
                        batch=batch, rewrites=rewrites, reuse=reuse, profiled=profiled, affinity=affinity,
                        memory_limit=memory_limit, max_loop_trips=max_loop_trips,
-                       device=device, memory=profiled, ask=True)
+                       device=device, device_memory_limit=device_memory_limit, device_split=device_split, memory=profiled, ask=True)
         return super().__new__(cls, open_model(model, operators), session_dict(options))
 
     _executor: Optional["ThreadPoolExecutor"] = None

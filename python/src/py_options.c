@@ -122,11 +122,34 @@ static int get_flags(prony_session_options *s, PyObject *dict)
     return 0;
 }
 
+static int get_bytes(PyObject *dict, const char *key, uint64_t *out)
+{
+    int64_t bytes = 0;
+    if (pyp_get_int(dict, key, &bytes) != 0) return -1;
+    if (bytes < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "%s: %lld bytes", key, (long long)bytes), -1;
+    *out = (uint64_t)bytes;
+    return 0;
+}
+
+static int get_device_split(PyObject *dict, prony_device_split *out)
+{
+    static const char *const names[] = {
+        [PRONY_DEVICE_SPLIT_AUTO] = "auto", [PRONY_DEVICE_SPLIT_MEMORY] = "memory", [PRONY_DEVICE_SPLIT_NONE] = "none"};
+    const char *wanted = names[PRONY_DEVICE_SPLIT_AUTO];
+    if (pyp_get_text(dict, "device_split", &wanted) != 0) return -1;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(wanted, names[i]) != 0) continue;
+        *out = (prony_device_split)i;
+        return 0;
+    }
+    pyp_raise(PRONY_INVALID_ARGUMENT, "device_split: unknown '%s'; wanted auto, memory or none", wanted);
+    return -1;
+}
+
 int pyp_options_from(pyp_options *out, PyObject *dict)
 {
     *out = (pyp_options){.session = PRONY_SESSION_OPTIONS_INIT};
     prony_session_options *s = &out->session;
-    int64_t limit = 0;
     if (dict != Py_None && !PyDict_Check(dict)) return pyp_wrong_type("options", "a dict", dict), -1;
     if (!(out->held = PyList_New(0))) return -1;
     if (get_threads(dict, "threads", &s->intra_op_threads) != 0 ||
@@ -134,10 +157,10 @@ int pyp_options_from(pyp_options *out, PyObject *dict)
         pyp_get_text(dict, "precision", &s->precision) != 0 || pyp_get_text(dict, "affinity", &s->affinity) != 0 ||
         pyp_get_text(dict, "device", &s->device) != 0 || pyp_get_int(dict, "batch", &s->batch) != 0 ||
         pyp_get_int(dict, "max_loop_trips", &s->max_loop_trips) != 0 ||
-        pyp_get_int(dict, "memory_limit", &limit) != 0 || get_flags(s, dict) != 0)
+        get_bytes(dict, "memory_limit", &s->memory_limit_bytes) != 0 ||
+        get_bytes(dict, "device_memory_limit", &s->device_memory_limit_bytes) != 0 ||
+        get_device_split(dict, &s->device_split) != 0 || get_flags(s, dict) != 0)
         return -1;
-    if (limit < 0) return pyp_raise(PRONY_INVALID_ARGUMENT, "memory_limit: %lld bytes", (long long)limit), -1;
-    s->memory_limit_bytes = (uint64_t)limit;
     PyObject *dims = py_options_entry(dict, "dims"), *most = py_options_entry(dict, "max_dims"),
              *shapes = py_options_entry(dict, "shapes");
     if (dims && get_dims(out, "dims", dims, &out->dims, &s->dim_count) != 0) return -1;

@@ -285,6 +285,22 @@ def test_limits(mlp):
         prony.Session(mlp, memory_limit=100).run({"x": np.zeros((1, 8), np.float32)})
 
 
+def test_limits_of_a_device(mlp, x):
+    for split in ("some", ""):
+        with pytest.raises(prony.InvalidArgument, match=f"device_split: unknown '{split}'; wanted auto, memory or none"):
+            prony.Session(mlp, device_split=split)
+    with pytest.raises(TypeError, match="device_split"):
+        prony.Session(mlp, device_split=1)
+    with pytest.raises(prony.InvalidArgument, match="device_memory_limit: -1 bytes"):
+        prony.Session(mlp, device_memory_limit=-1)
+    try:
+        session = prony.Session(mlp, device="opencl", device_split="none", device_memory_limit=16)
+    except prony.Unsupported:
+        pytest.skip("no OpenCL device")
+    with session, pytest.raises(prony.LimitExceeded, match="device"):
+        session.run({"x": x})
+
+
 def test_closed(mlp, x):
     with prony.Session(mlp) as session:
         session.run({"x": x})

@@ -17,7 +17,7 @@ typedef struct sink {
     int refuse_after; /* pieces; 0: never */
 } sink;
 
-static int sink_write(void *user, const char *data, size_t size)
+static inline int sink_write(void *user, const char *data, size_t size)
 {
     sink *s = user;
     if (s->refuse_after && --s->refuse_after == 0) return -1;
