@@ -668,11 +668,13 @@ const char *nearest_option(const command_row *command, const char *word)
         consider(word, row->name, &found, &least);
         const char *names = row->aliases;
         for (size_t length; (length = next_item(&names, ' ', &item));) {
-            char name[sizeof alias];
-            const int before = least;
+            char name[sizeof alias] = "";
+            const char *nearer = NULL;
             snprintf(name, sizeof name, "%.*s", (int)length, item);
-            consider(word, name, &found, &least);
-            if (least < before) found = memcpy(alias, name, length + 1);
+            consider(word, name, &nearer, &least);
+            if (!nearer) continue;
+            memcpy(alias, name, sizeof alias);
+            found = alias;
         }
     }
     return found;
