@@ -274,8 +274,8 @@ static bool any_unit(const bool *flags, size_t count)
     return false;
 }
 
-/* Adds units of `beyond` to `best`, in the order of the plan, while they fit; keeps as many as take the least time. Where
- * no number of units pays for its copies it keeps as many as fit, since the user asked for the device. */
+/* Adds units of `beyond` to `best`, in the order of the plan, while they fit; keeps as many as take the least time. If no
+ * number of units pays for its copies it keeps as many as fit, since the user asked for the device. */
 static prony_status refill(memory_choice *c, prony_error *error)
 {
     const prn_partition_graph *g = c->graph;

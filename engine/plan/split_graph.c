@@ -198,7 +198,7 @@ static prony_status sort_uses(prn_partition_graph *g, prony_error *error)
     return PRONY_OK;
 }
 
-/* Rows that nobody announced, and rows that are on the device already, take no memory of it. */
+/* Caches that no decoder announced, and caches that are on the device already, need no further memory there. */
 static double pending_share(const prn_plan *plan)
 {
     double all = 0;

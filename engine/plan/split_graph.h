@@ -8,7 +8,7 @@
 
 #define PRN_NO_UNIT UINT32_MAX
 
-/* A step of the plan that is no copy and no reorder. */
+/* A step of the plan, except copies and reorders. */
 typedef struct prn_partition_unit {
     uint32_t node;             /* of the program */
     bool can;                  /* the device has a kernel for it, or for operators of its subgraphs */

@@ -18,27 +18,9 @@
 #include <cmocka.h>
 
 #ifdef PRN_HAVE_OPENCL
+#include "tests/support/cache_folder.h"
 #include "profiler/report/report.h"
 #include "tests/support/text_sink.h"
-
-static char root[200];
-
-static int make_root(void **state)
-{
-    (void)state;
-    snprintf(root, sizeof root, "%s/prony-peaks-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    assert_non_null(mkdtemp(root));
-    setenv("XDG_CACHE_HOME", root, 1);
-    return 0;
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    char command[400];
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
-}
 
 static prony_report *profile(void)
 {
@@ -157,7 +139,7 @@ static void damaged_peaks_are_missing(void **state)
     assert_int_equal(prony_device_peaks_load(&peaks, &known, &other, &error), PRONY_IO_ERROR);
     assert_non_null(strstr(error.message, "platform"));
     snprintf(command, sizeof command,
-             "sed -i 's/\"bytes_per_second\": 1/\"bytes_per_second\": -1/' '%s'/prony/device-*", root);
+             "sed -i 's/\"bytes_per_second\": 1/\"bytes_per_second\": -1/' '%s'/prony/device-*", cache_folder);
     assert_int_equal(system(command), 0);
     assert_int_not_equal(prony_device_peaks_load(&peaks, &known, info, &error), PRONY_OK);
     assert_false(known);
@@ -263,11 +245,11 @@ int main(void)
 {
     if (!device_here()) return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rates_without_peaks, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(shares_of_kept_peaks, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(damaged_peaks_are_missing, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(sensors_of_a_device_of_nvidia, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(advice_on_devices, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(rates_without_peaks, cache_folder_make, cache_folder_remove),
+        cmocka_unit_test_setup_teardown(shares_of_kept_peaks, cache_folder_make, cache_folder_remove),
+        cmocka_unit_test_setup_teardown(damaged_peaks_are_missing, cache_folder_make, cache_folder_remove),
+        cmocka_unit_test_setup_teardown(sensors_of_a_device_of_nvidia, cache_folder_make, cache_folder_remove),
+        cmocka_unit_test_setup_teardown(advice_on_devices, cache_folder_make, cache_folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,22 +26,20 @@
 #include "base/hash/sha256.h"
 #include "engine/session/session.h"
 #include "ops/vendor/opencl/opencl_program_cache.h"
+#include "tests/support/cache_folder.h"
 
 enum { MOST_FILES = 16, NAME = 64, PATH = 1500, HEAD = 146 }; /* "prony.program/1", key and hash, a line each */
 
-static char root[200], folder[300];
+static char folder[300];
 static char names[MOST_FILES][NAME + 1];
 static size_t name_count;
 
 static int make_root(void **state)
 {
-    (void)state;
-    snprintf(root, sizeof root, "%s/prony-cache-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    assert_non_null(mkdtemp(root));
-    snprintf(folder, sizeof folder, "%s/prony/opencl", root);
-    setenv("XDG_CACHE_HOME", root, 1);
+    const int status = cache_folder_make(state);
+    snprintf(folder, sizeof folder, "%s/prony/opencl", cache_folder);
     unsetenv("PRONY_DEVICE_CACHE");
-    return 0;
+    return status;
 }
 
 static const char *path_of(const char *name)
@@ -74,9 +72,9 @@ static int remove_root(void **state)
     for (size_t i = 0; i < name_count; i++) unlink(path_of(names[i]));
     unlink(path_of("other"));
     rmdir(folder);
-    snprintf(path, sizeof path, "%s/prony", root);
+    snprintf(path, sizeof path, "%s/prony", cache_folder);
     rmdir(path);
-    return rmdir(root);
+    return rmdir(cache_folder);
 }
 
 static model_builder *two_programs(void)
@@ -207,7 +205,7 @@ static void a_folder_that_cannot_be_made_is_no_error(void **state)
     setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
     expect_loaded(0);
     char file[PATH];
-    snprintf(file, sizeof file, "%s/file", root);
+    snprintf(file, sizeof file, "%s/file", cache_folder);
     FILE *made = fopen(file, "w");
     assert_non_null(made);
     fclose(made);
@@ -334,15 +332,6 @@ static void a_full_disk_leaves_no_file(void **state)
     prn_device_release(device);
 }
 
-/* With the files that drivers of other processes keep there for themselves. */
-static int remove_all(void **state)
-{
-    (void)state;
-    char command[400];
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
-}
-
 /* Processes that compile the same programs for an empty folder at once: each has the right result, and the files that they
  * leave are whole. */
 static void processes_write_at_once(void **state)
@@ -386,7 +375,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(it_can_be_switched_off, make_root, remove_root),
         cmocka_unit_test_setup_teardown(the_oldest_go_first, make_root, remove_root),
         cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_file, make_root, remove_root),
-        cmocka_unit_test_setup_teardown(processes_write_at_once, make_root, remove_all),
+        /* Drivers of other processes keep files there. */
+        cmocka_unit_test_setup_teardown(processes_write_at_once, make_root, cache_folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,24 +20,7 @@
 #include <cmocka.h>
 
 #ifdef PRN_HAVE_OPENCL
-
-static char root[200];
-
-static int make_root(void **state)
-{
-    (void)state;
-    snprintf(root, sizeof root, "%s/prony-split-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-    assert_non_null(mkdtemp(root));
-    return setenv("XDG_CACHE_HOME", root, 1);
-}
-
-static int remove_root(void **state)
-{
-    (void)state;
-    char command[400];
-    snprintf(command, sizeof command, "rm -r '%s'", root);
-    return system(command);
-}
+#include "tests/support/cache_folder.h"
 
 /* ---- memory ---- */
 
@@ -369,14 +352,14 @@ int main(void)
 {
     enum { SKIPPED = 77 };
     if (!device_here()) return SKIPPED;
-    make_root(NULL);
+    cache_folder_make(NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(room_for_some),           cmocka_unit_test(too_little_room),
         cmocka_unit_test(sessions_share_the_room), cmocka_unit_test(others_have_the_memory),
         cmocka_unit_test(the_report_says_why),     cmocka_unit_test(memory_that_fails),
         cmocka_unit_test(predicted_memory),        cmocka_unit_test(short_chains_that_do_not_pay),
         cmocka_unit_test(whole_models_stay)};
-    return cmocka_run_group_tests(tests, NULL, remove_root);
+    return cmocka_run_group_tests(tests, NULL, cache_folder_remove);
 }
 #else
 int main(void)
